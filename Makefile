@@ -1,0 +1,43 @@
+# Everything runs in an environment of its own: $(VENV), made with $(PYTHON).
+PYTHON ?= python3
+VENV ?= .venv
+BENCH ?= $(sort $(wildcard benchmarks/[a-z]*.py))
+
+BIN := $(VENV)/bin
+TOOLS := $(VENV)/.tools-ready
+PACKAGE := $(VENV)/.package-installed
+SOURCES := $(shell find src -type f -not -path '*/__pycache__/*') CMakeLists.txt pyproject.toml README.md LICENSE
+
+.PHONY: demo test bench lint format clean
+
+demo: $(PACKAGE)
+	$(BIN)/python examples/demo.py
+
+test: $(PACKAGE)
+	$(BIN)/python -m pytest
+
+bench: $(PACKAGE)
+	set -e; for script in $(BENCH); do echo "== $$script"; $(BIN)/python $$script; done
+
+lint: $(PACKAGE)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict src
+
+format: $(PACKAGE)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache
+
+# The build tools live in the environment, so that a changed source recompiles only what depends on it.
+$(TOOLS): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['build-system']['requires'], 'cmake>=3.26', 'ninja', sep='\n')" > $(VENV)/build-requirements.txt
+	$(BIN)/pip install --quiet --requirement $(VENV)/build-requirements.txt
+	touch $@
+
+$(PACKAGE): $(TOOLS) $(SOURCES)
+	$(BIN)/pip install --quiet --no-build-isolation --config-settings=build-dir=$(VENV)/build ".[dev]"
+	touch $@

@@ -1,0 +1,15 @@
+"""multimargin: exact multiclass kernel SVMs with a certificate of optimality."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from . import kernels
+from ._versions import show_versions
+from .decomposition import Decomposition
+from .estimators import KernelSVC
+from .solution import Solution, Status, Trace
+
+__version__ = version("multimargin")
+
+__all__ = ["Decomposition", "KernelSVC", "Solution", "Status", "Trace", "kernels", "show_versions"]

@@ -1,0 +1,108 @@
+"""Types of the native module.
+
+Arrays must be C-contiguous and have the dtype shown: nothing is converted, a wrong one is a TypeError.
+"""
+
+from typing import Any, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+_F64: TypeAlias = NDArray[np.float64]
+_Floats: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
+_I32: TypeAlias = NDArray[np.int32]
+_I64: TypeAlias = NDArray[np.int64]
+_Indices: TypeAlias = NDArray[np.int32] | NDArray[np.int64]
+
+# Platform.
+def set_blas(sgemm: Any, dgemm: Any) -> None: ...
+def openmp() -> bool: ...
+def max_threads() -> int: ...
+def instruction_set() -> str: ...
+
+# Kernels.
+@final
+class KernelSpec:
+    def __init__(self, kind: str, gamma: float, coef0: float, degree: int, offset: float) -> None: ...
+
+@final
+class Samples:
+    @property
+    def n(self) -> int: ...
+    @property
+    def d(self) -> int: ...
+    def sqnorms(self) -> _F64: ...
+    def diag(self, spec: KernelSpec, scale: _F64 | None) -> _F64: ...
+    def take(self, ids: _I64) -> Samples: ...
+
+def dense_product(X: _Floats) -> Samples: ...
+def dense_direct(Xt: _Floats) -> Samples: ...
+def sparse(
+    data: _Floats,
+    indices: _Indices,
+    indptr: _Indices,
+    csc_data: _Floats,
+    csc_indices: _Indices,
+    csc_indptr: _Indices,
+    n: int,
+    d: int,
+) -> Samples: ...
+def kernel_block(
+    spec: KernelSpec,
+    a: Samples,
+    a_ids: _I64,
+    b: Samples,
+    b_begin: int,
+    b_end: int,
+    a_scale: _F64 | None,
+    b_scale: _F64 | None,
+    out: _Floats,
+    out_rows: _I64,
+    n_threads: int,
+) -> None: ...
+def kernel_scores(
+    spec: KernelSpec,
+    sv: Samples,
+    coef: _F64,
+    x: Samples,
+    x_begin: int,
+    x_end: int,
+    sv_scale: _F64 | None,
+    x_scale: _F64 | None,
+    scores: _F64,
+    n_threads: int,
+) -> None: ...
+
+# Crammer-Singer: violation, gradient, block solvers.
+def measure(
+    G: _F64, alpha: _F64, y: _I32, C: _F64, ids: _I64 | None, psi: _F64, gain: _F64, n_threads: int
+) -> None: ...
+def update_gradient(G: _F64, rows: _Floats, slots: _I64, delta: _F64, n_threads: int) -> None: ...
+def coordinate_descent(
+    K: _Floats,
+    diag: _F64,
+    G: _F64,
+    alpha: _F64,
+    y: _I32,
+    C: _F64,
+    update: str,
+    eps: float,
+    max_sweeps: int,
+    seed: int,
+    staged: bool,
+) -> tuple[int, int, float]: ...
+def projected_gradient(
+    K: _Floats,
+    G: _F64,
+    alpha: _F64,
+    y: _I32,
+    C: _F64,
+    eps: float,
+    max_iter: int,
+    rho_min: float,
+    rho_max: float,
+    memory: int,
+    patience: int,
+    initial_step: str,
+) -> tuple[int, float]: ...
+def update_samples(update: str, alpha: _F64, G: _F64, y: _I32, C: _F64, kii: _F64, seed: int) -> None: ...

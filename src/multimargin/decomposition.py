@@ -1,0 +1,154 @@
+"""THE outer loop.
+
+    select W → kernel rows of W → solve the block → update the gradient → record → stop?
+
+(Niu & Yuan, Algorithm 1.) The engine does the work that grows with n; this file only decides. When the
+rule finds no violator any more, the gradient is recomputed from alpha in float64: only that proof ends a
+run as converged. If rounding in the kernel rows hid a violation, the loop goes on from the exact gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .engines.base import Certificate, Engine
+from .inner import CoordinateDescent, InnerSolver
+from .monitor import Monitor
+from .problems import Problem
+from .solution import Solution, Status
+from .typing import FloatArray
+from .working_set import WorkingSet
+
+_AIM = 0.95  # of tol: leaves room for rounding, so that the exact proof succeeds at the first try
+_MOST_PROOFS = 50
+_POLISH_SWEEPS, _POLISH_EPS = 300, 1e-11
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """A solver: a working-set rule, an inner solver, and when to stop.
+
+    Parameters
+    ----------
+    working_set : WorkingSet
+        Rule that chooses the next samples.
+    inner : InnerSolver
+        Solver of the block subproblem.
+    stop : {"psi", "gain"}
+        Stop when max ψ_i ≤ tol (Crammer & Singer), or when max g_i/C_i ≤ tol (Niu & Yuan).
+    inner_share, inner_floor : float
+        The block is solved to ``inner_share`` of the current violation, but no further than
+        ``inner_floor`` of ``tol``.
+    polish : int
+        Problems of at most this many samples are finally solved as one block, as exactly as float64
+        allows: that costs milliseconds, and the model no longer depends on the order of the rows.
+
+    Examples
+    --------
+    >>> from multimargin import KernelSVC
+    >>> from multimargin.decomposition import Decomposition
+    >>> from multimargin.inner import CoordinateDescent
+    >>> from multimargin.working_set import Gain
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> solver = Decomposition(Gain(q=10), CoordinateDescent("pivot"))
+    >>> KernelSVC(solver=solver).fit(X, y).status_.converged
+    True
+    """
+
+    working_set: WorkingSet
+    inner: InnerSolver
+    stop: str = "psi"
+    inner_share: float = 0.1
+    inner_floor: float = 0.1
+    polish: int = 0
+
+    def __post_init__(self) -> None:
+        if self.stop not in ("psi", "gain"):
+            raise ValueError(f"stop must be 'psi' or 'gain', got {self.stop!r}.")
+
+    def check(self, problem: Problem) -> None:
+        """Raise ``ValueError`` if the inner solver cannot handle the machine's feasible set."""
+        if problem.feasible_set not in self.inner.handles:
+            able = [c.name for c in InnerSolver.__subclasses__() if problem.feasible_set in c.handles]
+            raise ValueError(
+                f"{self.inner.name} cannot handle the {problem.feasible_set} of {problem.name}; "
+                f"use {' or '.join(able)}."
+            )
+
+    def run(
+        self,
+        engine: Engine,
+        monitor: Monitor,
+        *,
+        tol: float,
+        rng: np.random.Generator,
+        bias_scale: float = 0.0,
+        keep_interrupted: bool = False,
+    ) -> Solution:
+        """Solve the engine's problem; ``bias_scale`` is the constant in the kernel that stands for a bias."""
+        self.check(engine.problem)
+        with engine.running():
+            for _ in range(_MOST_PROOFS):
+                before = len(monitor.trace)
+                status = self._descend(engine, monitor, tol, rng, keep_interrupted)
+                engine.refresh()
+                proof = engine.certificate()
+                reached = (proof.violation if self.stop == "psi" else proof.gain) <= tol
+                if reached and status is Status.STALLED:
+                    status = Status.CONVERGED
+                if reached or not status.converged:
+                    break
+                if len(monitor.trace) == before:  # nothing left to do, and yet not optimal
+                    status = Status.STALLED
+                    break
+            else:
+                status = Status.STALLED
+            if status.converged and engine.n <= self.polish:
+                proof = self._polish(engine)
+        alpha, scores = engine.result()
+        monitor.trace.info.update(engine.describe(), seconds=monitor.seconds)
+        bias: FloatArray = bias_scale * alpha.sum(axis=0)
+        return Solution(
+            alpha,
+            bias,
+            scores,
+            status,
+            proof.violation,
+            proof.primal,
+            proof.dual,
+            proof.gap,
+            monitor.trace,
+        )
+
+    def _polish(self, engine: Engine) -> Certificate:
+        block = engine.block(np.arange(engine.n))
+        engine.solve(CoordinateDescent(max_sweeps=_POLISH_SWEEPS), block, _POLISH_EPS)
+        engine.update(block)
+        engine.refresh()
+        return engine.certificate()
+
+    def _descend(
+        self, engine: Engine, monitor: Monitor, tol: float, rng: np.random.Generator, keep: bool
+    ) -> Status:
+        """Iterate until the rule finds no violator, a limit is met, or nothing moves."""
+        idle, patience = 0, self.working_set.patience(engine.n)
+        try:
+            for choice in self.working_set.choose(engine, self.stop, _AIM * tol, rng):
+                if status := monitor.exhausted():
+                    return status
+                block = engine.block(choice.W)
+                eps = max(self.inner_share * choice.violation, self.inner_floor * tol)
+                steps = engine.solve(self.inner, block, eps)
+                idle = 0 if engine.update(block) else idle + 1
+                if status := monitor.record(engine, choice, steps):
+                    return status
+                if idle >= patience:
+                    return Status.STALLED
+        except KeyboardInterrupt:
+            if not keep:
+                raise
+            return Status.INTERRUPTED
+        return Status.CONVERGED

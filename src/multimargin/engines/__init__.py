@@ -1,0 +1,21 @@
+"""Where the arrays live and the O(q·n) work is done."""
+
+from __future__ import annotations
+
+from .base import Engine, EngineOptions
+from .cpu import CpuEngine
+from .numpy import NumpyEngine
+
+ENGINES: dict[str, type[Engine]] = {engine.name: engine for engine in (NumpyEngine, CpuEngine)}
+
+
+def find_engine(name: str) -> type[Engine]:
+    """The engine of that name; "auto" is the fastest that runs everywhere."""
+    if name == "auto":
+        return CpuEngine
+    if name not in ENGINES:
+        raise ValueError(f"Unknown engine {name!r}. Use 'auto' or one of {', '.join(map(repr, ENGINES))}.")
+    return ENGINES[name]
+
+
+__all__ = ["ENGINES", "CpuEngine", "Engine", "EngineOptions", "NumpyEngine", "find_engine"]

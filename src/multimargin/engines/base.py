@@ -1,0 +1,153 @@
+"""The verbs of an engine.
+
+An engine holds the state of one fit (alpha, the gradient G, kernel rows) and does all work that grows
+with n. The outer loop and the working-set rules only use the verbs below, so they run unchanged wherever
+the arrays live: they see sample ids and single numbers, never an array of n × m.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ..inner import Block, InnerSolver
+from ..kernels import Kernel
+from ..problems import Problem
+from ..typing import Data, FloatArray, IntArray, LabelArray
+
+
+class Worst(NamedTuple):
+    """The worst samples by some measure."""
+
+    ids: IntArray  # at most k, worst first; only samples above the threshold
+    violation: float  # largest stopping measure among the samples examined
+    gap: float  # Σ g_i where all samples were examined, else NaN
+
+
+class Certificate(NamedTuple):
+    """Quality of the current point, in float64."""
+
+    violation: float  # largest psi, relative to the margin
+    gain: float  # largest g_i / C_i
+    primal: float
+    dual: float
+    gap: float
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """How an engine may use the machine."""
+
+    n_threads: int = 1
+    cache_bytes: int = 200 << 20
+    dtype: str = "auto"  # of kernel rows: "auto", "float32" or "float64"
+    seed: int = 0
+
+
+@dataclass
+class Task:
+    """What is to be solved: data, labels 0..m-1, one cost a sample, a kernel whose values get ``offset``."""
+
+    problem: Problem
+    kernel: Kernel
+    X: Data
+    y: LabelArray
+    C: FloatArray
+    m: int
+    offset: float = 0.0
+    alpha: FloatArray | None = None  # feasible start; None is zero
+
+
+@dataclass
+class Counts:
+    """Work done so far."""
+
+    rows: int = 0  # kernel rows computed (n values each)
+    hits: int = 0
+    evictions: int = 0
+
+
+class Engine(ABC):
+    """The state of one fit, and the verbs that read and change it."""
+
+    name: ClassVar[str]
+    n: int
+    m: int
+    problem: Problem
+    dual: float  # dual objective of the current point
+    violators: int  # samples above the threshold in the last call of ``worst``
+
+    @abstractmethod
+    def __init__(self, task: Task, options: EngineOptions) -> None: ...
+
+    @abstractmethod
+    def running(self) -> AbstractContextManager[Any]:
+        """Context in which the verbs run: thread limits and the like."""
+
+    # -- look ------------------------------------------------------------------------------------
+    @abstractmethod
+    def worst(
+        self, k: int, *, rank: str = "psi", stop: str = "psi", above: float = 0.0, among: str = "all"
+    ) -> Worst:
+        """The ``k`` samples of ``among`` ("all", "support", "rest") with the largest ``rank`` whose
+        ``stop`` measure exceeds ``above``. Measures: "psi" (violation), "gain" (gap)."""
+
+    @property
+    @abstractmethod
+    def support(self) -> IntArray:
+        """Ids of the samples with alpha ≠ 0, ascending."""
+
+    @abstractmethod
+    def groups(self, ids: IntArray) -> np.ndarray:
+        """0 free, 1 zero, 2 bounded, for each of ``ids``."""
+
+    @abstractmethod
+    def largest_block(self) -> int:
+        """The largest working set whose kernel block fits the memory budget."""
+
+    @abstractmethod
+    def counts(self) -> Counts:
+        """Work done so far."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, object]:
+        """Facts for the trace: precision, threads, cache rows."""
+
+    # -- move ------------------------------------------------------------------------------------
+    @abstractmethod
+    def block(self, W: IntArray) -> Block:
+        """The subproblem of ``W``: copies of its rows and its kernel block."""
+
+    @abstractmethod
+    def solve(self, inner: InnerSolver, block: Block, eps: float) -> int:
+        """Solve the block in place; return the inner iterations."""
+
+    @abstractmethod
+    def update(self, block: Block) -> bool:
+        """Take over a solved block: alpha, G, dual. Computes kernel rows only of samples that moved;
+        returns whether any did."""
+
+    # -- certify ---------------------------------------------------------------------------------
+    @abstractmethod
+    def refresh(self) -> None:
+        """Recompute G and the dual from alpha alone, in float64."""
+
+    @abstractmethod
+    def certificate(self) -> Certificate:
+        """Measure all samples at the current G."""
+
+    @abstractmethod
+    def result(self) -> tuple[FloatArray, FloatArray]:
+        """alpha and the scores S, both (n, m)."""
+
+    # -- predict ---------------------------------------------------------------------------------
+    @classmethod
+    @abstractmethod
+    def scores(
+        cls, kernel: Kernel, support: Any, coef: FloatArray, X: Data, *, n_threads: int
+    ) -> FloatArray:
+        """Σ_i K(x, sv_i) coef_i for every row of ``X``, in blocks of bounded memory."""

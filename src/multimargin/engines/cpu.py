@@ -1,0 +1,185 @@
+"""The native engine: C++ kernels and block solvers on threads, the same verbs as the specification."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import _core
+from ..inner import Block, CoordinateDescent, InnerSolver, ProjectedGradient
+from ..kernels import Kernel
+from ..threads import blas_threads
+from ..typing import Data, FloatArray, IntArray
+from .native_samples import Layout
+from .numpy import NumpyEngine
+
+FLOAT64_SAMPLES = 2048  # up to here the whole kernel matrix is small, so dtype="auto" keeps float64
+_SCORE_FLOPS = 5e9  # of one native call when scores are computed: Ctrl-C is heard between calls
+
+
+class CpuEngine(NumpyEngine):
+    """Native kernel rows (float32 unless asked otherwise), gradient, measures and block solvers.
+
+    Kernels without a native form (callables, precomputed) are evaluated in Python; all else is native.
+    """
+
+    name: ClassVar[str] = "cpu"
+
+    def _load(self) -> None:
+        self._layout: Layout | None = None
+        if self.task.kernel.native is not None:
+            dtype = "float64" if self._row_dtype() == np.float64 else self.options.dtype
+            self._layout = Layout.plan(self.task.kernel, self.task.X, dtype)
+            self._spec = self._layout.spec(self.task.offset)
+            self._samples = self._layout.samples(self.task.X)
+            self._scale = self._layout.scale(self.task.X)
+
+    def _row_dtype(self) -> np.dtype[Any]:
+        if self.options.dtype == "auto":
+            return np.dtype(np.float64 if self.n <= FLOAT64_SAMPLES else np.float32)
+        return np.dtype(self.options.dtype)
+
+    def running(self) -> AbstractContextManager[Any]:
+        return blas_threads(self.options.n_threads if self._layout is None else 1)
+
+    def describe(self) -> dict[str, object]:
+        layout = self._layout
+        form = "python" if layout is None else f"{_form(layout)} {layout.dtype.name}"
+        return super().describe() | {"kernel_form": form}
+
+    def _measure(self, ids: IntArray | None) -> None:
+        _core.measure(
+            self.G, self.alpha, self.task.y, self.task.C, ids, self._psi, self._gain, self.options.n_threads
+        )
+
+    def _compute_rows(self, ids: IntArray, store: np.ndarray, slots: IntArray) -> None:
+        if self._layout is None:
+            super()._compute_rows(ids, store, slots)
+            return
+        X, scale = self._samples, self._scale
+        _core.kernel_block(
+            self._spec, X, ids, X, 0, self.n, scale, scale, store, slots, self.options.n_threads
+        )
+
+    def _kernel_block(self, W: IntArray) -> np.ndarray:
+        """K_WW from cached rows where there are any, by symmetry too; the rest computed."""
+        K = np.empty((len(W), len(W)), dtype=self.dtype)
+        slots = self.cache.peek(W)
+        known, unknown = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
+        if len(known):
+            rows = self._store[slots[known][:, None], W]
+            K[known] = rows
+            K[np.ix_(unknown, known)] = rows[:, unknown].T
+        if len(unknown):
+            K[np.ix_(unknown, unknown)] = self._square_block(W[unknown])
+        np.fill_diagonal(K, self.diagonal[W])
+        return K
+
+    def _square_block(self, ids: IntArray) -> np.ndarray:
+        if self._layout is None:
+            return super()._kernel_block(ids)
+        part = self._samples.take(ids)
+        scale = None if self._scale is None else self._scale[ids]
+        K = np.empty((len(ids), len(ids)), dtype=self.dtype)
+        every = np.arange(len(ids))
+        _core.kernel_block(
+            self._spec, part, every, part, 0, len(ids), scale, scale, K, every, self.options.n_threads
+        )
+        return K
+
+    def _add_to_gradient(self, store: np.ndarray, slots: IntArray, delta: FloatArray) -> None:
+        _core.update_gradient(self.G, store, slots, delta, self.options.n_threads)
+
+    def solve(self, inner: InnerSolver, block: Block, eps: float) -> int:
+        if isinstance(inner, CoordinateDescent):
+            _, updates, _ = _core.coordinate_descent(
+                block.K,
+                block.diagonal,
+                block.G,
+                block.alpha,
+                block.y,
+                block.C,
+                inner.update,
+                eps,
+                inner.max_sweeps,
+                int(self._rng.integers(2**63)) if len(block.W) > 1 else self.options.seed,
+                inner.staged,
+            )
+            return int(updates)
+        if isinstance(inner, ProjectedGradient):
+            iterations, _ = _core.projected_gradient(
+                block.K,
+                block.G,
+                block.alpha,
+                block.y,
+                block.C,
+                eps,
+                inner.max_iter,
+                inner.rho_min,
+                inner.rho_max,
+                inner.memory,
+                inner.patience,
+                inner.initial_step,
+            )
+            return int(iterations)
+        return super().solve(inner, block, eps)
+
+    def _exact_scores(self) -> FloatArray:
+        if self._layout is None:
+            return super()._exact_scores()
+        ids = self.support
+        return native_scores(
+            self._layout.in_dtype(np.float64),
+            self.task.offset,
+            self.task.X[ids],
+            self.alpha[ids],
+            self.task.X,
+            self.options.n_threads,
+        )
+
+    @classmethod
+    def scores(
+        cls, kernel: Kernel, support: Any, coef: FloatArray, X: Data, *, n_threads: int
+    ) -> FloatArray:
+        if kernel.native is None or not len(coef):
+            return super().scores(kernel, support, coef, X, n_threads=n_threads)
+        dtype = "float32" if X.dtype == support.dtype == np.float32 else "float64"
+        layout = Layout.plan(kernel, support, "auto" if dtype == "float32" else dtype)
+        with blas_threads(1):
+            return native_scores(layout, 0.0, support, coef, X, n_threads)
+
+
+def native_scores(
+    layout: Layout, offset: float, support: Data, coef: FloatArray, X: Data, n_threads: int
+) -> FloatArray:
+    """Σ_i (K(x, sv_i) + offset) coef_i for every row x, in native blocks."""
+    out = np.zeros((X.shape[0], coef.shape[1]))
+    if not len(coef):
+        return out
+    spec, sv, sv_scale = layout.spec(offset), layout.samples(support), layout.scale(support)
+    features = X.nnz / max(1, X.shape[0]) if sp.issparse(X) else X.shape[1]
+    step = max(256, int(_SCORE_FLOPS / (len(coef) * (features + 20.0))))
+    coef = np.ascontiguousarray(coef)
+    for first in range(0, X.shape[0], step):
+        part = X[first : first + step]
+        rows = part.shape[0]
+        _core.kernel_scores(
+            spec,
+            sv,
+            coef,
+            layout.samples(part),
+            0,
+            rows,
+            sv_scale,
+            layout.scale(part),
+            out[first : first + rows],
+            n_threads,
+        )
+    return out
+
+
+def _form(layout: Layout) -> str:
+    return "sparse" if layout.sparse else "direct" if layout.direct else "product"

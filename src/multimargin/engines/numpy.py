@@ -1,0 +1,238 @@
+"""The executable specification: every verb in plain NumPy. Other engines must match it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..cache import RowCache
+from ..inner import Block, InnerSolver
+from ..kernels import Kernel
+from ..problems.base import Rows
+from ..threads import blas_threads
+from ..typing import Data, FloatArray, IntArray
+from .base import Certificate, Counts, Engine, EngineOptions, Task, Worst
+
+TINY_DIAGONAL = 1e-12  # K_ii is at least this share of the largest, except where it is zero
+_SCORE_VALUES = 1 << 22  # kernel values held at a time when scores are computed
+
+
+class NumpyEngine(Engine):
+    """Host arrays, NumPy arithmetic, kernel rows in float64."""
+
+    name: ClassVar[str] = "numpy"
+
+    def __init__(self, task: Task, options: EngineOptions) -> None:
+        self.task, self.options, self.problem = task, options, task.problem
+        self.n, self.m = len(task.y), task.m
+        self.alpha = np.zeros((self.n, self.m)) if task.alpha is None else task.alpha.copy()
+        self._rng = np.random.default_rng(options.seed)
+        self._rows_computed = 0
+        self.violators = self.n
+        self._psi, self._gain = np.zeros(self.n), np.zeros(self.n)
+        self._load()
+        self.dtype = self._row_dtype()
+        self.cache = RowCache(min(self.n, options.cache_bytes // (self.n * self.dtype.itemsize)))
+        self._store = np.empty((self.cache.capacity, self.n), dtype=self.dtype)
+        self._set_support()
+        self.diagonal = self._check_diagonal(self._exact_diagonal())
+        if task.alpha is None:
+            self.G = self.problem.gradient(np.zeros((self.n, self.m)), task.y)
+            self.dual = 0.0
+        else:
+            with self.running():
+                self.refresh()
+
+    # -- what another engine replaces --------------------------------------------------------------
+    def _load(self) -> None:
+        """Prepare the samples."""
+
+    def _row_dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.float64)
+
+    def _exact_diagonal(self) -> FloatArray:
+        return self.task.kernel.diagonal(self.task.X) + self.task.offset
+
+    def _measure(self, ids: IntArray | None) -> None:
+        at = slice(None) if ids is None else ids
+        rows = Rows(self.alpha[at], self.G[at], self.task.y[at], self.task.C[at])
+        self._psi[at], self._gain[at] = self.problem.measure(rows)
+
+    def _compute_rows(self, ids: IntArray, store: np.ndarray, slots: IntArray) -> None:
+        store[slots] = self.task.kernel.block(self.task.X, ids) + self.task.offset
+
+    def _kernel_block(self, W: IntArray) -> np.ndarray:
+        return self.task.kernel.block(self.task.X, W, W) + self.task.offset
+
+    def _add_to_gradient(self, store: np.ndarray, slots: IntArray, delta: FloatArray) -> None:
+        self.G += store[slots].T @ delta
+
+    def _exact_scores(self) -> FloatArray:
+        S = np.zeros((self.n, self.m))
+        step = max(1, _SCORE_VALUES // self.n)
+        for first in range(0, len(self.support), step):
+            ids = self.support[first : first + step]
+            S += (self.task.kernel.block(self.task.X, ids) + self.task.offset).T @ self.alpha[ids]
+        return S
+
+    def solve(self, inner: InnerSolver, block: Block, eps: float) -> int:
+        return inner.solve(self.problem, block, eps, self._rng)
+
+    def running(self) -> AbstractContextManager[Any]:
+        return blas_threads(self.options.n_threads)
+
+    def describe(self) -> dict[str, object]:
+        return {
+            "engine": self.name,
+            "n_threads": self.options.n_threads,
+            "row_dtype": self.dtype.name,
+            "cache_rows": self.cache.capacity,
+        }
+
+    # -- look --------------------------------------------------------------------------------------
+    def worst(
+        self, k: int, *, rank: str = "psi", stop: str = "psi", above: float = 0.0, among: str = "all"
+    ) -> Worst:
+        ids = {"all": None, "support": self.support, "rest": self._rest}[among]
+        if ids is not None and not len(ids):
+            return Worst(np.empty(0, dtype=np.int64), 0.0, math.nan)
+        self._measure(ids)
+        at = slice(None) if ids is None else ids
+        psi, gain = self._psi[at], self._gain[at]
+        value = psi / self.problem.kappa if stop == "psi" else gain / self.task.C[at]
+        score = np.where(value > above, psi if rank == "psi" else gain, -1.0)
+        self.violators = int(np.count_nonzero(score > 0))
+        top = _largest(score, k)
+        return Worst(
+            top if ids is None else ids[top],
+            float(value.max()),
+            float(gain.sum()) if ids is None else math.nan,
+        )
+
+    @property
+    def support(self) -> IntArray:
+        return self._support
+
+    def _set_support(self) -> None:
+        self._is_support = self.alpha.any(axis=1)
+        self._list_support()
+
+    def _list_support(self) -> None:
+        self._support = np.flatnonzero(self._is_support)
+        self._rest = np.flatnonzero(~self._is_support)
+
+    def groups(self, ids: IntArray) -> np.ndarray:
+        return self.problem.group(self.alpha[ids], self.task.y[ids], self.task.C[ids])
+
+    def largest_block(self) -> int:
+        return max(2, math.isqrt(self.options.cache_bytes // self.dtype.itemsize))
+
+    def counts(self) -> Counts:
+        return Counts(self._rows_computed, self.cache.hits, self.cache.evictions)
+
+    # -- move --------------------------------------------------------------------------------------
+    def block(self, W: IntArray) -> Block:
+        K = self.diagonal[W][:, None].astype(self.dtype) if len(W) == 1 else self._kernel_block(W)
+        return Block(W, K, self.diagonal[W], self.alpha[W], self.G[W], self.task.y[W], self.task.C[W])
+
+    def update(self, block: Block) -> bool:
+        W = block.W
+        delta = block.alpha - self.alpha[W]
+        moved = np.flatnonzero(delta.any(axis=1))
+        if not len(moved):
+            return False
+        # G_new - G_old = K_WW delta on W, so the exact change of the dual needs no further product.
+        self.dual += 0.5 * float(np.vdot(block.G[moved] + self.G[W[moved]], delta[moved]))
+        for store, slots, which in self._rows(W[moved]):
+            self._add_to_gradient(store, slots, delta[moved[which]])
+        self.alpha[W] = block.alpha
+        now = block.alpha.any(axis=1)
+        if not np.array_equal(now, self._is_support[W]):
+            self._is_support[W] = now
+            self._list_support()
+        return True
+
+    def _rows(self, ids: IntArray) -> Iterator[tuple[np.ndarray, IntArray, IntArray]]:
+        """Kernel rows of ``ids`` as (store, slots, positions in ids): the cached, then the computed."""
+        slots = self.cache.lookup(ids)
+        found = np.flatnonzero(slots >= 0)
+        if len(found):
+            yield self._store, slots[found], found
+        missing = np.flatnonzero(slots < 0)
+        chunk = self._rows_at_once()
+        for first in range(0, len(missing), chunk):
+            which = missing[first : first + chunk]
+            if self.cache.capacity:
+                store, at = self._store, self.cache.admit(ids[which])
+            else:
+                store = np.empty((len(which), self.n), dtype=self.dtype)
+                at = np.arange(len(which))
+            self._compute_rows(ids[which], store, at)
+            self._rows_computed += len(which)
+            yield store, at, which
+
+    def _rows_at_once(self) -> int:
+        """Rows computed in one go: short enough that Ctrl-C is heard within a second."""
+        values = max(1, 20_000_000_000 // (self.n * (self.task.X.shape[1] + 20)))
+        return max(1, min(values, self.cache.capacity or 64))
+
+    # -- certify -----------------------------------------------------------------------------------
+    def refresh(self) -> None:
+        S = self._exact_scores()
+        if not np.isfinite(S).all():
+            raise ValueError("The kernel gave NaN or infinite values. Scale the features or change its parameters.")
+        self.G = self.problem.gradient(S, self.task.y)
+        self.dual = self.problem.dual(self.alpha, S, self.task.y)
+
+    def certificate(self) -> Certificate:
+        self._measure(None)
+        y, C = self.task.y, self.task.C
+        S = self.problem.scores(self.G, y)
+        return Certificate(
+            violation=float(self._psi.max()) / self.problem.kappa,
+            gain=float((self._gain / C).max()),
+            primal=self.problem.primal(self.alpha, S, y, C),
+            dual=self.problem.dual(self.alpha, S, y),
+            gap=float(self._gain.sum()),
+        )
+
+    def result(self) -> tuple[FloatArray, FloatArray]:
+        return self.alpha, self.problem.scores(self.G, self.task.y)
+
+    def _check_diagonal(self, diagonal: FloatArray) -> FloatArray:
+        if not np.isfinite(diagonal).all():
+            raise ValueError(
+                "The kernel overflows on some samples (K(x, x) is not finite). Scale the features or "
+                "change the kernel's parameters."
+            )
+        least = TINY_DIAGONAL * diagonal.max(initial=0.0)
+        return np.where(diagonal > 0, np.maximum(diagonal, least), 0.0)
+
+    # -- predict -----------------------------------------------------------------------------------
+    @classmethod
+    def scores(
+        cls, kernel: Kernel, support: Any, coef: FloatArray, X: Data, *, n_threads: int
+    ) -> FloatArray:
+        out = np.zeros((X.shape[0], coef.shape[1]))
+        step = max(1, _SCORE_VALUES // max(1, len(coef)))
+        with blas_threads(n_threads):
+            for first in range(0, X.shape[0], step):
+                out[first : first + step] = kernel.against(X[first : first + step], support) @ coef
+        return out
+
+
+def _largest(score: FloatArray, k: int) -> IntArray:
+    """Positions of the ``k`` largest positive scores, largest first."""
+    if k == 1:
+        top = np.array([np.argmax(score)])
+    elif k < len(score):
+        top = np.argpartition(-score, k - 1)[:k]
+    else:
+        top = np.arange(len(score))
+    top = top[score[top] > 0]
+    order = np.lexsort((top, -score[top]))
+    return np.asarray(top[order], dtype=np.int64)

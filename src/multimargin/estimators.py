@@ -1,0 +1,494 @@
+"""The estimators: validate → solve → attributes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .decomposition import Decomposition
+from .engines import EngineOptions, find_engine
+from .engines.base import Task
+from .kernels import Kernel, make_kernel
+from .memory import cache_bytes
+from .methods import find_method
+from .monitor import Monitor, Observer
+from .problems import PROBLEMS, Problem
+from .progress import Progress, SklearnCallbacks
+from .sklearn_callbacks import CallbackSupportMixin, callback_context, with_callbacks
+from .solution import Solution, TraceRow
+from .threads import effective_threads
+from .typing import Data, FloatArray, IntArray
+from .weights import check_weights, sample_costs
+
+_BIAS_SCALE = {"none": 0.0, "regularized": 1.0}  # the constant added to the kernel
+
+
+class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """Exact multiclass kernel support vector machine with a certificate of optimality.
+
+    All classes are trained in one problem. For the Crammer-Singer machine, the dual
+
+        min ½ ⟨α, Kα⟩ - Σ_i α_{i,y_i}   subject to   α_i ≤ C_i e_{y_i},  Σ_r α_ir = 0
+
+    is solved until every sample meets its optimality condition to ``tol``, which is then proved in
+    float64; ``duality_gap_`` bounds how far both objectives are from the optimum.
+
+    Parameters
+    ----------
+    machine : {"crammer-singer"}, default="crammer-singer"
+        Which multiclass machine.
+    C : float, default=1.0
+        Cost of a margin error; multiplied by class and sample weights.
+    kernel : str, callable or kernel object, default="rbf"
+        "linear", "rbf", "poly", "sigmoid", "laplacian", "precomputed", a function of two sample arrays
+        that returns their matrix of values, or an object from :mod:`multimargin.kernels`.
+    degree : int, default=3
+        Degree of "poly".
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient of "rbf", "poly", "sigmoid" and "laplacian": 1 / (n_features · X.var()),
+        1 / n_features, or the number given.
+    coef0 : float, default=0.0
+        Constant of "poly" and "sigmoid".
+    bias : {"none", "regularized"}, default="none"
+        "regularized" gives every class a bias that is penalised like the weights (kernel K + 1).
+    solver : str or Decomposition, default="auto"
+        "auto" (fastest), a paper's method by name ("mcsvm", "ell-based", "dasmc"), or a
+        :class:`multimargin.Decomposition` built by hand.
+    tol : float, default=1e-3
+        Largest KKT violation allowed, in units of the margin.
+    max_iter : int, default=-1
+        Largest number of outer iterations; -1 is no limit.
+    time_limit : float or None, default=None
+        Seconds after which the solver stops at its current point.
+    cache_size : float or "auto", default="auto"
+        MB (2**20 bytes) for kernel rows; "auto" is half of the free memory.
+    working_set_size : int or "auto", default="auto"
+        Samples optimised together; "auto" is the method's own choice.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of ``C`` for each class.
+    engine : {"auto", "cpu", "numpy"}, default="auto"
+        Where the work is done: "cpu" is native and threaded, "numpy" the plain specification.
+    n_threads : int or None, default=None
+        Threads, BLAS included; None is every core.
+    dtype : {"auto", "float32", "float64"}, default="auto"
+        Precision of kernel rows. The dual state is always float64, and so is the final proof.
+    warm_start : bool, default=False
+        Start from the previous solution, if it was for as many rows.
+    random_state : int, RandomState or None, default=None
+        Seed of the order in which samples are visited. None is a fixed seed: fits are reproducible.
+    verbose : int, default=0
+        1 shows progress (a bar where tqdm is installed), 2 shows lines.
+    callback : callable or None, default=None
+        Called with a :class:`multimargin.solution.TraceRow` after every outer iteration; a true answer
+        stops the fit.
+    on_interrupt : {"raise", "keep"}, default="raise"
+        What Ctrl-C does: raise ``KeyboardInterrupt``, or keep the current point as a model whose
+        ``status_`` says that it was interrupted.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (m,)
+        The labels.
+    support_ : ndarray of shape (n_SV,)
+        Row numbers of the support vectors, ascending.
+    dual_coef_ : ndarray of shape (n_SV, m)
+        Their coefficients α.
+    intercept_ : ndarray of shape (m,)
+        Bias of each class (zeros for ``bias="none"``).
+    n_iter_ : int
+        Outer iterations.
+    status_ : Status
+        Why the solver stopped.
+    violation_ : float
+        Largest KKT violation, in units of the margin.
+    primal_objective_, dual_objective_, duality_gap_ : float
+        Certified in float64; the dual is minimised, and the gap is their sum.
+    trace_ : Trace
+        One row an outer iteration.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, if the training data had them.
+
+    Examples
+    --------
+    >>> from multimargin import KernelSVC
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = KernelSVC(C=10).fit(X, y)
+    >>> model.predict(X[:1])
+    array([0])
+    >>> bool(model.duality_gap_ <= 1e-3 * model.primal_objective_)
+    True
+    """
+
+    def __init__(
+        self,
+        machine: str = "crammer-singer",
+        C: float = 1.0,
+        *,
+        kernel: str | Callable[[Any, Any], Any] | Kernel = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        bias: str = "none",
+        solver: str | Decomposition = "auto",
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        time_limit: float | None = None,
+        cache_size: float | str = "auto",
+        working_set_size: int | str = "auto",
+        class_weight: dict[Any, float] | str | None = None,
+        engine: str = "auto",
+        n_threads: int | None = None,
+        dtype: str = "auto",
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Callable[[TraceRow], object] | None = None,
+        on_interrupt: str = "raise",
+    ) -> None:
+        self.machine = machine
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.bias = bias
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.cache_size = cache_size
+        self.working_set_size = working_set_size
+        self.class_weight = class_weight
+        self.engine = engine
+        self.n_threads = n_threads
+        self.dtype = dtype
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+        self.on_interrupt = on_interrupt
+
+    # -- fit ---------------------------------------------------------------------------------------
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train the machine.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data; (n_samples, n_samples) kernel values for ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Labels of any kind.
+        sample_weight : array-like of shape (n_samples,) or None
+            Factors of ``C`` for each sample. Samples of weight 0 are left out.
+
+        Returns
+        -------
+        self : KernelSVC
+            The fitted estimator.
+        """
+        self._check_params()
+        kernel = make_kernel(self.kernel, degree=self.degree, gamma=self.gamma, coef0=self.coef0)
+        X, y = validate_data(self, X, y, **_DATA)
+        check_classification_targets(y)
+        weight = check_weights(sample_weight, X.shape[0])
+        kept = np.flatnonzero(weight > 0)
+        if kernel.pairwise and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"kernel='precomputed' needs a square matrix of kernel values to fit, got shape {X.shape}."
+            )
+        labels, encoded = np.unique(y[kept], return_inverse=True)
+        if len(labels) < 2:
+            raise ValueError(
+                f"At least 2 classes are needed, but rows of positive weight have {len(labels)} class: "
+                f"{labels.tolist()}."
+            )
+        start = self._previous_alpha(X.shape[0], labels)
+        used = X if len(kept) == X.shape[0] else (X[kept][:, kept] if kernel.pairwise else X[kept])
+        problem = PROBLEMS[self.machine]()
+        coded = encoded.astype(np.int32)
+        C = self.C * sample_costs(self.class_weight, labels, coded, weight[kept])
+        task = Task(
+            problem,
+            kernel.resolve(used, weight[kept] if sample_weight is not None else None),
+            _canonical(used),
+            coded,
+            C,
+            len(labels),
+            _BIAS_SCALE[self.bias],
+            None if start is None else problem.shrink_into(start[kept], coded, C),
+        )
+        self.classes_ = labels
+        solution = self._solve(task, kept, X, y)
+        self._store(task, kept, X.shape[0], solution)
+        if not solution.status.converged:
+            warnings.warn(
+                f"KernelSVC {solution.status} Largest violation {solution.violation:.3g} (tol {self.tol:g}), "
+                f"duality gap {solution.gap:.3g} of {solution.primal:.6g}.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _solve(self, task: Task, kept: IntArray, X: Any, y: Any) -> Solution:
+        method = find_method(self.solver, self.working_set_size)
+        seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31)
+        options = EngineOptions(
+            effective_threads(self.n_threads), cache_bytes(self.cache_size), self.dtype, int(seed)
+        )
+        engine = find_engine(self.engine)(task, options)
+        progress = Progress(self.tol, int(self.verbose)) if self.verbose else None
+        observers: list[Observer] = [o for o in (progress, self.callback) if o is not None]
+        context = callback_context(self, self.max_iter)
+        if context is not None:
+            observers.append(
+                SklearnCallbacks(self, context, X, y, lambda: self._model(task, kept, engine.result()[0]))
+            )
+        monitor = Monitor(self.max_iter, self.time_limit, observers)
+        monitor.trace.info["solver"] = self.solver if isinstance(self.solver, str) else repr(self.solver)
+        if context is not None:
+            context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        solution = method.run(
+            engine,
+            monitor,
+            tol=self.tol,
+            rng=np.random.default_rng(seed),
+            bias_scale=task.offset,
+            keep_interrupted=self.on_interrupt == "keep",
+        )
+        if progress is not None:
+            progress.close(f"{solution.status} gap {solution.gap:.3g} of {solution.primal:.6g}")
+        if context is not None:
+            attributes = self._model(task, kept, solution.alpha)
+            context.call_on_fit_task_end(estimator=self, X=X, y=y, reconstruction_attributes=attributes)
+        return solution
+
+    def _model(self, task: Task, kept: IntArray, alpha: FloatArray) -> dict[str, Any]:
+        """The attributes that make a model of ``alpha``."""
+        ids = np.flatnonzero(alpha.any(axis=1))
+        rows = kept[ids]
+        return {
+            "classes_": self.classes_,
+            "support_": rows,
+            "dual_coef_": alpha[ids],
+            "intercept_": task.offset * alpha.sum(axis=0),
+            "_kernel": task.kernel,
+            "_support": task.kernel.support(task.X, rows if task.kernel.pairwise else ids),
+        }
+
+    def _store(self, task: Task, kept: IntArray, rows: int, solution: Solution) -> None:
+        for name, value in self._model(task, kept, solution.alpha).items():
+            setattr(self, name, value)
+        ids = np.searchsorted(kept, self.support_)
+        self.status_ = solution.status
+        self.n_iter_ = len(solution.trace)
+        self.violation_ = solution.violation
+        self.primal_objective_ = solution.primal
+        self.dual_objective_ = solution.dual
+        self.duality_gap_ = solution.gap
+        self.trace_ = solution.trace
+        self._labels = task.y
+        self._kept = kept
+        self._rows_fitted = rows
+        self._costs = task.C
+        self._support_loss = task.problem.loss(solution.scores[ids], task.y[ids], np.ones(len(ids)))
+
+    # -- predict -----------------------------------------------------------------------------------
+    def decision_function(self, X: Any) -> FloatArray:
+        """Scores of every class; for two classes the second score minus the first, as in scikit-learn.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            New data, or (n_samples, n_training_samples) kernel values.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, m) or (n_samples,)
+            The largest score is the predicted class.
+        """
+        check_is_fitted(self)
+        X = _canonical(validate_data(self, X, reset=False, **_DATA))
+        scores = find_engine(self.engine).scores(
+            self._kernel, self._support, self.dual_coef_, X, n_threads=effective_threads(self.n_threads)
+        )
+        scores += self.intercept_
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class with the largest score.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            New data, or (n_samples, n_training_samples) kernel values.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Predicted labels; the smallest in a tie.
+        """
+        scores = self.decision_function(X)
+        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    # -- what the dual says about the training data ------------------------------------------------
+    def label_distribution(self, i: Any) -> FloatArray:
+        """How the machine spreads training row ``i`` over the classes: η_i = e_y - α_i / C_i.
+
+        Crammer & Singer's Section 3: all mass on the label for a row that is no support vector, and on
+        the classes it is confused with otherwise.
+
+        Parameters
+        ----------
+        i : int or array-like of int
+            Row number(s) of the training data.
+
+        Returns
+        -------
+        eta : ndarray of shape (m,) or (len(i), m)
+            Non-negative, summing to 1.
+
+        Examples
+        --------
+        >>> from multimargin import KernelSVC
+        >>> KernelSVC().fit([[0.0], [1.0], [2.0]], [0, 1, 0]).label_distribution(1).sum()
+        np.float64(1.0)
+        """
+        check_is_fitted(self)
+        rows = np.atleast_1d(np.asarray(i))
+        if not np.issubdtype(rows.dtype, np.integer):
+            raise TypeError(f"i must be a row number or an array of row numbers, got {i!r}.")
+        at = np.searchsorted(self._kept, rows)
+        if rows.ndim != 1 or (at == len(self._kept)).any() or (self._kept[at] != rows).any():
+            raise ValueError(
+                f"i must name training rows of positive weight (there are {len(self._kept)}), got {i!r}."
+            )
+        eta = np.zeros((len(rows), len(self.classes_)))
+        eta[np.arange(len(rows)), self._labels[at]] = 1.0
+        where = np.searchsorted(self.support_, rows)
+        is_support = np.append(self.support_, -1)[where] == rows
+        alpha, costs = self.dual_coef_[where[is_support]], self._costs[at[is_support]]
+        eta[is_support] -= alpha / costs[:, None]
+        eta = np.maximum(eta, 0.0)
+        return eta[0] if np.ndim(i) == 0 else eta
+
+    def suspects(self, k: int = 10) -> IntArray:
+        """The training rows most likely mislabelled.
+
+        Ranked by the norm of α_i / C_i (Crammer & Singer, Section 8), and among equals by the loss.
+
+        Parameters
+        ----------
+        k : int, default=10
+            How many.
+
+        Returns
+        -------
+        rows : ndarray of shape (at most k,)
+            Row numbers of support vectors, most suspicious first.
+
+        Examples
+        --------
+        >>> from multimargin import KernelSVC
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> y[10] = 2
+        >>> KernelSVC().fit(X, y).suspects(1)
+        array([10])
+        """
+        check_is_fitted(self)
+        if not isinstance(k, Integral) or k < 1:
+            raise ValueError(f"k must be an integer >= 1, got {k!r}.")
+        costs = self._costs[np.searchsorted(self._kept, self.support_)]
+        norms = np.linalg.norm(self.dual_coef_, axis=1) / costs
+        order = np.lexsort((-self._support_loss, -norms.round(6)))
+        return np.asarray(self.support_[order[: int(k)]])
+
+    # -- validation --------------------------------------------------------------------------------
+    def _check_params(self) -> None:
+        _check_choice("machine", self.machine, tuple(PROBLEMS))
+        _check_choice("bias", self.bias, tuple(_BIAS_SCALE))
+        _check_choice("dtype", self.dtype, ("auto", "float32", "float64"))
+        _check_choice("on_interrupt", self.on_interrupt, ("raise", "keep"))
+        _check_number("C", self.C, above=0.0)
+        _check_number("tol", self.tol, above=0.0)
+        if self.time_limit is not None:
+            _check_number("time_limit", self.time_limit, above=0.0)
+        if self.cache_size != "auto":
+            _check_number("cache_size", self.cache_size, above=-1e-300, what="'auto' or a number of MB >= 0")
+        if self.working_set_size != "auto":
+            _check_integer("working_set_size", self.working_set_size, 1)
+        if self.n_threads is not None:
+            _check_integer("n_threads", self.n_threads, 1)
+        _check_integer("max_iter", self.max_iter, -1)
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(f"callback must be callable or None, got {self.callback!r}.")
+        find_engine(self.engine)
+        find_method(self.solver, self.working_set_size)
+
+    def _previous_alpha(self, n: int, labels: np.ndarray) -> FloatArray | None:
+        """alpha of the previous fit, if it fits this problem."""
+        if not self.warm_start or not hasattr(self, "dual_coef_"):
+            return None
+        if self._rows_fitted != n or not np.array_equal(self.classes_, labels):
+            return None
+        alpha = np.zeros((n, len(labels)))
+        alpha[self.support_] = self.dual_coef_
+        return alpha
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        pairwise = self.kernel == "precomputed" or getattr(self.kernel, "pairwise", False)
+        tags.input_tags.pairwise = bool(pairwise)
+        return tags
+
+
+_DATA: dict[str, Any] = {
+    "accept_sparse": "csr",
+    "dtype": [np.float64, np.float32],
+    "order": "C",
+    "accept_large_sparse": True,
+}
+
+
+def _canonical(X: Data) -> Data:
+    """Sparse data without duplicate entries; dense data as it is."""
+    if sp.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
+
+
+def _check_number(name: str, value: object, *, above: float, what: str | None = None) -> None:
+    what = what or f"a finite number > {above:g}"
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be {what}, got {value!r}.")
+    if not above < float(value) < np.inf:
+        raise ValueError(f"{name} must be {what}, got {value!r}.")
+
+
+def _check_integer(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer >= {least}, got {value!r}.")
+    if int(value) < least:
+        raise ValueError(f"{name} must be an integer >= {least}, got {value!r}.")

@@ -1,0 +1,47 @@
+"""How much memory a fit may use for kernel rows."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+CACHE_SHARE = 0.5  # of the free memory, for cache_size="auto"
+_FALLBACK = 2 << 30  # where the system does not say how much is free
+
+
+def available_bytes() -> int:
+    """Memory that can be used without swapping, as far as the system tells."""
+    free = [value for value in (_meminfo(), _cgroup()) if value is not None]
+    if free:
+        return min(free)
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return _FALLBACK
+
+
+def cache_bytes(cache_size: float | str) -> int:
+    """Bytes for kernel rows: ``cache_size`` in MB (2**20 bytes), or a share of the free memory."""
+    if cache_size == "auto":
+        return int(CACHE_SHARE * available_bytes())
+    return int(float(cache_size) * 2**20)
+
+
+def _meminfo() -> int | None:
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    return None
+
+
+def _cgroup() -> int | None:
+    base = Path("/sys/fs/cgroup")
+    try:
+        limit = (base / "memory.max").read_text().strip()
+        used = int((base / "memory.current").read_text())
+        return None if limit == "max" else max(int(limit) - used, 0)
+    except (OSError, ValueError):
+        return None

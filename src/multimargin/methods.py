@@ -1,0 +1,39 @@
+"""The table of named methods: each is one tuple of the design's parts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .decomposition import Decomposition
+from .inner import CoordinateDescent, ProjectedGradient
+from .working_set import Gain, Growing, MaxViolator, Practical
+
+METHODS: dict[str, Decomposition] = {
+    # Crammer & Singer (2001): one sample a step, active set, cooling, fixed-point update.
+    "mcsvm": Decomposition(
+        MaxViolator(q=1, active_set=True, cooling="logarithmic"), CoordinateDescent("fixed-point")
+    ),
+    # Niu & Yuan's ℓ-based variant of the same program.
+    "ell-based": Decomposition(
+        Gain(q=1, active_set=True, cooling="logarithmic"), CoordinateDescent("fixed-point")
+    ),
+    # Niu & Yuan's DASMC: Algorithm 4 with Algorithm 3, stopped on ℓ.
+    "dasmc": Decomposition(Practical(q=400, n_new=200), ProjectedGradient(), stop="gain"),
+    # The fastest we know: all support vectors at once, exact coordinate descent in stages.
+    "auto": Decomposition(Growing(), CoordinateDescent("sort"), inner_share=0.05, inner_floor=0.7, polish=300),
+}
+
+
+def find_method(solver: str | Decomposition, working_set_size: int | str) -> Decomposition:
+    """The decomposition of that name, with its working-set size replaced if one is given."""
+    if isinstance(solver, Decomposition):
+        method = solver
+    elif solver in METHODS:
+        method = METHODS[solver]
+    else:
+        raise ValueError(
+            f"Unknown solver {solver!r}. Use one of {', '.join(map(repr, METHODS))}, or a Decomposition."
+        )
+    if working_set_size == "auto":
+        return method
+    return replace(method, working_set=method.working_set.resized(int(working_set_size)))

@@ -1,0 +1,71 @@
+"""Watches a run: records the trace, keeps the limits, tells the observers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from .engines.base import Engine
+from .solution import Status, Trace, TraceRow
+from .working_set import Choice
+
+Observer = Callable[[TraceRow], object]  # a true answer stops the run
+
+
+class Monitor:
+    """One run's clock, limits and observers.
+
+    Parameters
+    ----------
+    max_iter : int
+        Largest number of outer iterations, -1 for no limit.
+    time_limit : float or None
+        Seconds.
+    observers : sequence of callables
+        Each is called with every ``TraceRow``; a true answer stops the run.
+    """
+
+    def __init__(
+        self, max_iter: int = -1, time_limit: float | None = None, observers: Sequence[Observer] = ()
+    ) -> None:
+        self.trace = Trace()
+        self._max_iter, self._time_limit = max_iter, time_limit
+        self._observers = tuple(observers)
+        self._start = time.perf_counter()
+        self._iteration = 0
+
+    @property
+    def seconds(self) -> float:
+        """Time since the run started."""
+        return time.perf_counter() - self._start
+
+    def exhausted(self) -> Status | None:
+        """The limit that forbids another iteration, if any."""
+        if 0 <= self._max_iter <= self._iteration:
+            return Status.MAX_ITER
+        if self._time_limit is not None and self.seconds >= self._time_limit:
+            return Status.TIME_LIMIT
+        return None
+
+    def record(self, engine: Engine, choice: Choice, inner: int) -> Status | None:
+        """Write one iteration down; the status to stop with if an observer says so."""
+        self._iteration += 1
+        counts = engine.counts()
+        row = TraceRow(
+            self._iteration,
+            self.seconds,
+            choice.violation,
+            engine.dual,
+            choice.gap,
+            len(choice.W),
+            inner,
+            counts.rows,
+            counts.hits,
+            counts.evictions,
+            len(engine.support),
+        )
+        self.trace.append(row)
+        stop = False
+        for observer in self._observers:
+            stop |= bool(observer(row))
+        return Status.CALLBACK if stop else None

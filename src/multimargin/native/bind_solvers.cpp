@@ -1,0 +1,197 @@
+// Python bindings of the solver part: shapes, dtypes and the GIL; no mathematics.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "block.hpp"
+#include "coordinate_descent.hpp"
+#include "crammer_singer.hpp"
+#include "gradient.hpp"
+#include "measure.hpp"
+#include "projected_gradient.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace multimargin {
+namespace {
+
+template <class T, int dimensions>
+using Array = nb::ndarray<T, nb::ndim<dimensions>, nb::c_contig, nb::device::cpu>;
+using Matrix = Array<double, 2>;
+using ConstMatrix = Array<const double, 2>;
+using Vector = Array<double, 1>;
+using ConstVector = Array<const double, 1>;
+using Labels = Array<const std::int32_t, 1>;
+using Ids = Array<const std::int64_t, 1>;
+// float32 or float64, rows contiguous but perhaps apart (a corner of a larger array).
+using KernelRows = nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu>;
+
+void require(bool holds, const char* message) {
+  if (!holds) throw nb::value_error(message);
+}
+
+template <class A>
+Index length(const A& array, std::size_t axis = 0) {
+  return static_cast<Index>(array.shape(axis));
+}
+
+// Calls work(first element, row stride) for the dtype at hand.
+template <class Work>
+auto with_rows(const KernelRows& rows, Work work) {
+  require(rows.shape(1) < 2 || rows.stride(1) == 1, "kernel rows must be contiguous along the last axis");
+  const Index stride = rows.stride(0);
+  if (rows.dtype() == nb::dtype<float>()) return work(static_cast<const float*>(rows.data()), stride);
+  if (rows.dtype() == nb::dtype<double>()) return work(static_cast<const double*>(rows.data()), stride);
+  throw nb::type_error("kernel rows must be float32 or float64");
+}
+
+int checked_threads(int n_threads) {
+  require(n_threads >= 1, "n_threads must be at least 1");
+  return n_threads;
+}
+
+void check_ids(const Ids& ids, Index n, const char* message) {
+  for (Index k = 0; k < length(ids); ++k) require(ids.data()[k] >= 0 && ids.data()[k] < n, message);
+}
+
+template <class A>
+void check_state(const ConstMatrix& G, const A& alpha, const Labels& y, const ConstVector& C) {
+  const Index n = length(G), m = length(G, 1);
+  require(m >= 2, "G needs at least two classes (columns)");
+  require(length(alpha) == n && length(alpha, 1) == m, "alpha must have the shape of G");
+  require(length(y) == n, "y must have one label a row of G");
+  require(length(C) == n, "C must have one value a row of G");
+  for (Index i = 0; i < n; ++i) {
+    require(y.data()[i] >= 0 && y.data()[i] < m, "y must be in 0..m-1");
+    require(C.data()[i] > 0.0 && std::isfinite(C.data()[i]), "C must be positive and finite");
+  }
+}
+
+void check_block(const KernelRows& K, const Matrix& G, const Matrix& alpha, const Labels& y, const ConstVector& C) {
+  check_state(ConstMatrix(G), alpha, y, C);
+  require(K.shape(0) == G.shape(0) && K.shape(1) == G.shape(0), "K must be square, with one row a row of G");
+}
+
+void bind_measure(const ConstMatrix& G, const ConstMatrix& alpha, const Labels& y, const ConstVector& C,
+                  const std::optional<Ids>& ids, const Vector& psi, const Vector& gain, int n_threads) {
+  check_state(G, alpha, y, C);
+  require(length(psi) == length(G) && length(gain) == length(G), "psi and gain must have one value a row of G");
+  if (ids) check_ids(*ids, length(G), "ids must be rows of G");
+  const MeasureArrays arrays{length(G, 1), G.data(), alpha.data(), y.data(), C.data(), psi.data(), gain.data()};
+  const int threads = checked_threads(n_threads);
+  nb::gil_scoped_release released;
+  measure<CrammerSinger>(arrays, ids ? ids->data() : nullptr, ids ? length(*ids) : length(G), threads);
+}
+
+void bind_update_gradient(const Matrix& G, const KernelRows& rows, const Ids& slots, const ConstMatrix& delta,
+                          int n_threads) {
+  require(rows.shape(1) == G.shape(0), "rows must have one column a row of G");
+  require(delta.shape(0) == slots.shape(0) && delta.shape(1) == G.shape(1),
+          "delta must have one row a slot and the columns of G");
+  check_ids(slots, length(rows), "slots must be rows of rows");
+  const int threads = checked_threads(n_threads);
+  with_rows(rows, [&](const auto* first, Index stride) {
+    nb::gil_scoped_release released;
+    const SparseStep step(delta.data(), length(delta), length(delta, 1));
+    if (step.rows() > 0)
+      update_gradient(first, stride, slots.data(), step, length(G), length(G, 1), G.data(), threads);
+  });
+}
+
+std::tuple<Index, Index, double> bind_coordinate_descent(const KernelRows& K, const ConstVector& diag, const Matrix& G,
+                                                         const Matrix& alpha, const Labels& y, const ConstVector& C,
+                                                         const std::string& update, double eps, Index max_sweeps,
+                                                         std::uint64_t seed, bool staged) {
+  check_block(K, G, alpha, y, C);
+  require(length(diag) == length(G), "diag must have one value a row of G");
+  require(eps >= 0.0, "eps must not be negative");
+  const SimplexUpdate chosen = find_simplex_update(update);
+  return with_rows(K, [&](const auto* first, Index stride) {
+    using T = std::remove_cv_t<std::remove_pointer_t<decltype(first)>>;
+    nb::gil_scoped_release released;
+    const Block<T> block{length(G), length(G, 1), first, stride, G.data(), alpha.data(), y.data(), C.data()};
+    CoordinateDescent<CrammerSinger, T> descent(block, diag.data(), CrammerSinger(block.m, chosen, seed + 1), seed);
+    const DescentResult result = descent.run(eps, max_sweeps, staged);
+    return std::tuple(result.sweeps, result.updates, result.violation);
+  });
+}
+
+bool step_from_gain(const std::string& initial_step) {
+  if (initial_step == "ell") return true;
+  if (initial_step == "projected") return false;
+  throw nb::value_error("initial_step must be 'projected' or 'ell'");
+}
+
+std::tuple<Index, double> bind_projected_gradient(const KernelRows& K, const Matrix& G, const Matrix& alpha,
+                                                  const Labels& y, const ConstVector& C, double eps, Index max_iter,
+                                                  double rho_min, double rho_max, Index memory, Index patience,
+                                                  const std::string& initial_step) {
+  check_block(K, G, alpha, y, C);
+  require(eps >= 0.0, "eps must not be negative");
+  require(max_iter >= 0, "max_iter must not be negative");
+  require(0.0 < rho_min && rho_min <= rho_max, "0 < rho_min <= rho_max must hold");
+  require(memory >= 0 && patience >= 1, "memory must be at least 0 and patience at least 1");
+  const GradientOptions options{eps, max_iter, rho_min, rho_max, memory, patience, step_from_gain(initial_step)};
+  return with_rows(K, [&](const auto* first, Index stride) {
+    nb::gil_scoped_release released;
+    const Index q = length(G), m = length(G, 1);
+    Block<double> block{q, m, nullptr, stride, G.data(), alpha.data(), y.data(), C.data()};
+    std::vector<double> converted;
+    if constexpr (std::is_same_v<decltype(first), const double*>) {
+      block.K = first;
+    } else {
+      for (Index i = 0; i < q; ++i) converted.insert(converted.end(), first + i * stride, first + i * stride + q);
+      block.K = converted.data();
+      block.K_stride = q;
+    }
+    ProjectedGradient<CrammerSinger> method(block, CrammerSinger(m, simplex::update_sort, 0), options);
+    const GradientResult result = method.run();
+    return std::tuple(result.iterations, result.measure);
+  });
+}
+
+void bind_update_samples(const std::string& update, const Matrix& alpha, const ConstMatrix& G, const Labels& y,
+                         const ConstVector& C, const ConstVector& kii, std::uint64_t seed) {
+  check_state(G, alpha, y, C);
+  require(length(kii) == length(G), "kii must have one value a row of G");
+  const Index m = length(G, 1);
+  CrammerSinger machine(m, find_simplex_update(update), seed);
+  nb::gil_scoped_release released;
+  for (Index i = 0; i < length(G); ++i)
+    machine.minimise(G.data() + i * m, kii.data()[i], y.data()[i], C.data()[i], alpha.data() + i * m);
+}
+
+}  // namespace
+
+// Arrays are never converted: a wrong dtype or layout is a TypeError, because results come back in
+// the caller's arrays.
+void bind_solvers(nb::module_& m) {
+  m.def("measure", &bind_measure, "G"_a.noconvert(), "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(),
+        "ids"_a.noconvert().none(), "psi"_a.noconvert(), "gain"_a.noconvert(), "n_threads"_a,
+        "Violation psi_i and gain g_i of the rows ids (None: all), written to psi and gain.");
+  m.def("update_gradient", &bind_update_gradient, "G"_a.noconvert(), "rows"_a.noconvert(), "slots"_a.noconvert(),
+        "delta"_a.noconvert(), "n_threads"_a, "G[j, :] += sum_k rows[slots[k], j] delta[k, :].");
+  m.def("coordinate_descent", &bind_coordinate_descent, "K"_a.noconvert(), "diag"_a.noconvert(), "G"_a.noconvert(),
+        "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "update"_a, "eps"_a, "max_sweeps"_a, "seed"_a,
+        "staged"_a, "Solves the block in place by coordinate descent; returns (sweeps, updates, violation).");
+  m.def("projected_gradient", &bind_projected_gradient, "K"_a.noconvert(), "G"_a.noconvert(), "alpha"_a.noconvert(),
+        "y"_a.noconvert(), "C"_a.noconvert(), "eps"_a, "max_iter"_a, "rho_min"_a, "rho_max"_a, "memory"_a,
+        "patience"_a, "initial_step"_a,
+        "Solves the block in place by the projected gradient method; returns (iterations, max g_i / C_i).");
+  m.def("update_samples", &bind_update_samples, "update"_a, "alpha"_a.noconvert(), "G"_a.noconvert(),
+        "y"_a.noconvert(), "C"_a.noconvert(), "kii"_a.noconvert(), "seed"_a,
+        "Applies one single-sample update to every row of alpha, in place; G is only read.");
+}
+
+}  // namespace multimargin

@@ -1,0 +1,13 @@
+// The Python module `multimargin._core`: one function a concept registers its own part.
+#include <nanobind/nanobind.h>
+
+namespace multimargin {
+void bind_kernels(nanobind::module_& m);  // samples, kernel blocks, scores, platform facts
+void bind_solvers(nanobind::module_& m);  // violation, gradient, block solvers
+}  // namespace multimargin
+
+NB_MODULE(_core, m) {
+  m.doc() = "Native part of multimargin: kernel blocks and block solvers.";
+  multimargin::bind_kernels(m);
+  multimargin::bind_solvers(m);
+}

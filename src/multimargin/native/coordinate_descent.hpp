@@ -1,0 +1,141 @@
+// Block coordinate descent: one sample after the other, each by its own (mostly exact) update.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "block.hpp"
+#include "gradient.hpp"
+#include "interrupt.hpp"
+#include "random.hpp"
+
+namespace multimargin {
+
+struct DescentResult {
+  Index sweeps, updates;
+  double violation;  // largest of any row, on the final gradient
+};
+
+// Minimises the block subproblem (block.hpp), given the diagonal of K, the start and its gradient;
+// the result is in alpha and G. Visits the rows in shuffled sweeps and gives those with a violation
+// above a threshold to Machine::minimise (CS01, Figure 2, step 2, in sweeps as in Blondel et al.,
+// Algorithm 1). The threshold is eps or, staged, starts at half the largest violation and falls
+// by 0.3 whenever a whole sweep updates nothing, down to eps. Ends when a whole sweep at eps updates
+// nothing (violation <= eps, unless float64 cannot resolve the steps) or after max_sweeps.
+template <class Machine, class T>
+class CoordinateDescent {
+ public:
+  CoordinateDescent(const Block<T>& block, const double* diag, Machine machine, std::uint64_t seed)
+      : b_(block),
+        diag_(diag),
+        machine_(std::move(machine)),
+        random_(seed),
+        stride_(padded(block.q)),
+        local_(static_cast<std::size_t>(stride_ * block.m)),
+        order_(static_cast<std::size_t>(block.q)),
+        row_(static_cast<std::size_t>(3 * block.m)),
+        classes_(static_cast<std::size_t>(block.m)) {
+    std::iota(order_.begin(), order_.end(), Index{0});
+    for (Index i = 0; i < b_.q; ++i)
+      for (Index r = 0; r < b_.m; ++r) local_[static_cast<std::size_t>(r * stride_ + i)] = b_.G[i * b_.m + r];
+  }
+
+  // Also when an interrupt leaves run() half way: alpha and G always belong together.
+  ~CoordinateDescent() {
+    for (Index i = 0; i < b_.q; ++i) gather(i, b_.G + i * b_.m);
+  }
+
+  CoordinateDescent(const CoordinateDescent&) = delete;
+  CoordinateDescent& operator=(const CoordinateDescent&) = delete;
+
+  DescentResult run(double eps, Index max_sweeps, bool staged) {
+    DescentResult result{0, 0, largest_violation()};
+    double threshold = staged ? std::max(eps, 0.5 * result.violation) : eps;
+    while (result.violation > eps && result.sweeps < max_sweeps) {
+      const Index updates = sweep(threshold);
+      ++result.sweeps;
+      result.updates += updates;
+      if (updates > 0) continue;
+      if (threshold <= eps) break;
+      threshold = std::max(eps, 0.3 * threshold);
+    }
+    result.violation = largest_violation();
+    return result;
+  }
+
+ private:
+  // Rows a power of two apart would share cache sets when a sample's classes are gathered.
+  static Index padded(Index q) {
+    if (q < 64) return q;
+    const Index lines = (q + 7) / 8;
+    return 8 * (lines | 1);
+  }
+
+  void gather(Index i, double* row) const {
+    const double* g = local_.data() + i;
+    for (Index r = 0; r < b_.m; ++r) row[r] = g[r * stride_];
+  }
+
+  // Leaves the gradient of row i in row_.
+  double violation(Index i) {
+    gather(i, row_.data());
+    return Machine::violation(row_.data(), b_.alpha + i * b_.m, b_.y[i], b_.C[i], b_.m);
+  }
+
+  double largest_violation() {
+    double worst = 0.0;
+    for (Index i = 0; i < b_.q; ++i) worst = std::max(worst, violation(i));
+    return worst;
+  }
+
+  Index sweep(double threshold) {
+    random_.shuffle(order_.data(), b_.q);
+    Index updates = 0;
+    for (Index i : order_) {
+      interrupt_.poll(b_.m);
+      if (violation(i) > threshold) updates += update(i);
+    }
+    return updates;
+  }
+
+  // The one-sample solve and its step K[i, :] delta_r in the local gradient, for the classes that
+  // changed. A change below the machine's resolution is dropped and does not count: repeating it
+  // would never end.
+  bool update(Index i) {
+    const Index m = b_.m;
+    double* alpha = b_.alpha + i * m;
+    double* next = row_.data() + m;
+    double* delta = next + m;
+    std::copy(alpha, alpha + m, next);
+    machine_.minimise(row_.data(), diag_[i], b_.y[i], b_.C[i], next);
+    Index count = 0;
+    double largest = 0.0;
+    for (Index r = 0; r < m; ++r) {
+      const double change = next[r] - alpha[r];
+      if (change == 0.0) continue;
+      largest = std::max(largest, std::abs(change));
+      classes_[static_cast<std::size_t>(count)] = r;
+      delta[count++] = change;
+    }
+    if (!(largest > Machine::resolution(b_.C[i]))) return false;
+    std::copy(next, next + m, alpha);
+    add_scaled_row(b_.K + i * b_.K_stride, b_.q, classes_.data(), delta, count, local_.data(), stride_);
+    interrupt_.poll(count * b_.q);
+    return true;
+  }
+
+  Block<T> b_;
+  const double* diag_;
+  Machine machine_;
+  Random random_;
+  Interrupt interrupt_;
+  Index stride_;                // of local_
+  std::vector<double> local_;   // the gradient, class-major: (m, q)
+  std::vector<Index> order_;    // of the next sweep
+  std::vector<double> row_;     // three rows of m: gradient, new alpha, changes
+  std::vector<Index> classes_;  // that changed
+};
+
+}  // namespace multimargin

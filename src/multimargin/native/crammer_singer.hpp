@@ -1,0 +1,128 @@
+// The Crammer-Singer machine: everything the solvers ask about one sample (one row).
+//
+//     feasible rows  alpha <= C e_y, sum_r alpha_r = 0;  equivalently z = C e_y - alpha >= 0, sum z = C
+//     dual           D(alpha) = 1/2 <alpha, K alpha> - sum_i alpha_{i,y_i},  gradient G = K alpha - e_y
+//     optimal        iff every class with z_r > 0 attains max_q G_q, in every row
+//
+// Another machine is another struct with the same members; measure.hpp, coordinate_descent.hpp and
+// projected_gradient.hpp take it as a template argument.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "reduce.hpp"
+#include "simplex.hpp"
+
+namespace multimargin {
+
+class CrammerSinger {
+ public:
+  // How far a row is from optimal: violation psi and gain g (zero together, at the optimum).
+  struct RowMeasure {
+    double violation, gain;
+  };
+
+  // What one-sample solves need: the update's name resolved, its random numbers, buffers.
+  CrammerSinger(Index m, SimplexUpdate update, std::uint64_t seed)
+      : m_(m), update_(update), random_(seed), buffer_(static_cast<std::size_t>(3 * m)) {}
+
+  // psi = max_r G_r - min_{r : z_r > 1e-8 C} G_r                                  (CS01, Eq. 32)
+  // g   = sum_r z_r (max_q G_q - G_r), the row's share of the duality gap         (-ell of NY, Eq. 2.12)
+  static MULTIMARGIN_INLINE RowMeasure measure(const double* G, const double* alpha, Index y, double C, Index m) {
+    const double top = max_of(G, m);
+    const double own = top - G[y];
+    if (alpha[y] == 0.0) return {own, C * own};
+    const double own_z = C - alpha[y];
+    const double low = lowest_active(G, alpha, y, C, m);
+    // Off the own class z = -alpha; the own class has alpha >= 0 and drops out of this sum.
+    const double others = sum_over(m, [=](Index r) { return (alpha[r] < 0.0 ? -alpha[r] : 0.0) * (top - G[r]); });
+    return {top - low, others + own_z * own};
+  }
+
+  static MULTIMARGIN_INLINE double violation(const double* G, const double* alpha, Index y, double C, Index m) {
+    const double top = max_of(G, m);
+    return top - (alpha[y] == 0.0 ? G[y] : lowest_active(G, alpha, y, C, m));
+  }
+
+  // One-sample solve: reduces  <G, delta> + kii/2 |delta|^2  over alpha + delta feasible, by the
+  // chosen update (simplex.hpp); alpha holds the old row on entry and the new one on return.
+  // kii <= 0 leaves the linear problem, solved by alpha = C (e_y - e_p), p in argmax G (y if it is
+  // among them): such a sample does not touch the model, but without it the gap never closes.
+  void minimise(const double* G, double kii, Index y, double C, double* alpha) {
+    if (kii > 0.0) {
+      solve(update_, G, std::min(1.0 / kii, std::numeric_limits<double>::max()), y, C, alpha);
+    } else {
+      std::fill(alpha, alpha + m_, 0.0);
+      const Index p = argmax_of(G, m_);
+      if (G[p] > G[y]) {
+        alpha[y] = C;
+        alpha[p] = -C;
+      }
+    }
+  }
+
+  // Projection of alpha - step G onto the feasible rows (NY, Eq. 3.3), in place: the same problem
+  // with 1/kii = step, always solved exactly.
+  void project(const double* G, double step, Index y, double C, double* alpha) {
+    solve(simplex::update_sort, G, step, y, C, alpha);
+  }
+
+  // alpha <- alpha + t (target - alpha), 0 < t < 1, both feasible: feasible to the last bit too.
+  static void move_towards(const double* target, double t, Index y, double C, Index m, double* alpha) {
+    const bool bounded = alpha[y] == C && target[y] == C;
+    double others = 0.0;
+    for (Index r = 0; r < m; ++r) {
+      if (r == y) continue;
+      alpha[r] += t * (target[r] - alpha[r]);
+      others -= alpha[r];
+    }
+    alpha[y] = bounded ? C : std::min(others, C);
+  }
+
+  // A change of a row that is not more than this is rounding.
+  static double resolution(double C) { return simplex::kSmallest * C; }
+
+ private:
+  static constexpr double kActive = 1e-8;    // z_r counts as positive above this share of C
+  static constexpr double kFarAway = -1e150;  // keeps D finite; no class so low is ever active
+
+  static MULTIMARGIN_INLINE double lowest_active(const double* G, const double* alpha, Index y, double C, Index m) {
+    const double cut = -kActive * C;
+    const double low = min_over(m, [=](Index r) { return alpha[r] < cut ? G[r] : kInfinity; });
+    return alpha[y] - C < cut && G[y] < low ? G[y] : low;
+  }
+
+  // D = z + step (G - max G). Taking max G off first leaves theta's meaning and costs no digits:
+  // then max D lies in [0, C], and everything that matters in D is of the size of C.
+  void solve(SimplexUpdate update, const double* G, double step, Index y, double C, double* alpha) {
+    double* D = buffer_.data();
+    double* z = D + m_;
+    const double top = max_of(G, m_);
+    for (Index r = 0; r < m_; ++r) z[r] = alpha[r] < 0.0 ? -alpha[r] : 0.0;
+    z[y] = std::max(C - alpha[y], 0.0);
+    for (Index r = 0; r < m_; ++r) {
+      const double descent = (G[r] - top) * step;
+      D[r] = z[r] + (descent > kFarAway ? descent : kFarAway);
+    }
+    update({D, m_, C, z + m_, &random_}, z);
+    store(z, y, C, alpha);
+  }
+
+  // alpha = C e_y - z, with the own entry as minus the sum of the others: the row sums to zero, and
+  // z_r = 0 gives exact values (0 off the own class, C on it, 0 everywhere when only z_y > 0).
+  void store(const double* z, Index y, double C, double* alpha) const {
+    const double others = sum_over(m_, [=](Index r) { return r == y ? 0.0 : z[r]; });
+    for (Index r = 0; r < m_; ++r) alpha[r] = 0.0 - z[r];
+    alpha[y] = z[y] == 0.0 ? C : std::min(others, C);
+  }
+
+  Index m_;
+  SimplexUpdate update_;
+  Random random_;
+  std::vector<double> buffer_;  // D, z and the update's own work
+};
+
+}  // namespace multimargin

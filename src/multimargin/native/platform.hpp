@@ -1,0 +1,103 @@
+// What differs between compilers and systems: run-time dispatch over instruction sets, forced
+// inlining, OpenMP threads. With none of them the same code runs, on one thread, baseline SIMD.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <exception>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+// MULTIMARGIN_CLONES before a leaf function compiles it once an instruction set; the loader picks
+// the best (needs the ifunc of glibc). Functions it calls must be MULTIMARGIN_INLINE, or they stay
+// baseline. Sanitizers run before ifunc resolvers may: define MULTIMARGIN_NO_CLONES for them.
+#if !defined(MULTIMARGIN_NO_CLONES) && defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && \
+    ((defined(__clang__) && __clang_major__ >= 18) || (!defined(__clang__) && defined(__GNUC__) && __GNUC__ >= 12))
+#define MULTIMARGIN_HAS_CLONES 1
+#define MULTIMARGIN_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define MULTIMARGIN_HAS_CLONES 0
+#define MULTIMARGIN_CLONES
+#endif
+
+#if defined(_MSC_VER) && !defined(__clang__)
+#define MULTIMARGIN_INLINE __forceinline
+#else
+#define MULTIMARGIN_INLINE inline __attribute__((always_inline))
+#endif
+
+namespace multimargin {
+
+using Index = std::int64_t;
+
+// The clone that MULTIMARGIN_CLONES functions run on this machine.
+inline const char* instruction_set() {
+#if MULTIMARGIN_HAS_CLONES
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("x86-64-v4")) return "x86-64-v4";
+  if (__builtin_cpu_supports("x86-64-v3")) return "x86-64-v3";
+#endif
+  return "baseline";
+}
+
+inline bool has_openmp() {
+#ifdef _OPENMP
+  return true;
+#else
+  return false;
+#endif
+}
+
+inline int max_threads() {
+#ifdef _OPENMP
+  return omp_get_max_threads();
+#else
+  return 1;
+#endif
+}
+
+// Below this much arithmetic the barrier of a parallel region costs more than a second thread saves.
+inline constexpr double parallel_flops = 2e5;
+
+inline int worthwhile_threads(int n_threads, double flops) { return flops < parallel_flops ? 1 : n_threads; }
+
+// Runs tasks 0..n_tasks-1 on at most n_threads threads. Each thread calls make_worker() for its own
+// worker (with its own buffers) and hands it one task after the other, in ascending order. Tasks
+// must write to disjoint memory; then the result does not depend on who ran what. The first
+// exception of any worker is thrown on after all threads have stopped.
+template <class MakeWorker>
+void parallel_tasks(Index n_tasks, int n_threads, MakeWorker make_worker) {
+  if (n_tasks <= 0) return;
+  std::atomic<Index> next{0};
+  auto run = [&] {
+    auto worker = make_worker();
+    for (Index task = next++; task < n_tasks; task = next++) worker(task);
+  };
+#ifdef _OPENMP
+  const int team = static_cast<int>(std::min<Index>(n_threads, n_tasks));
+  if (team > 1) {
+    std::exception_ptr error;
+#pragma omp parallel num_threads(team)
+    {
+      try {
+        run();
+      } catch (...) {
+#pragma omp critical(multimargin_worker_error)
+        if (!error) error = std::current_exception();
+        next = n_tasks;
+      }
+    }
+    if (error) std::rethrow_exception(error);
+    return;
+  }
+#else
+  (void)n_threads;
+#endif
+  run();
+}
+
+}  // namespace multimargin

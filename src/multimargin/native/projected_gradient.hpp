@@ -1,0 +1,208 @@
+// The projected gradient method for a block, Niu & Yuan, Algorithm 3.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "blas.hpp"
+#include "block.hpp"
+#include "interrupt.hpp"
+#include "reduce.hpp"
+
+namespace multimargin {
+
+struct GradientOptions {
+  double eps;  // stop when max_i g_i / C_i <= eps
+  Index max_iter;
+  double rho_min, rho_max;  // bounds of the step length
+  Index memory;             // h: a step length uses up to h + 1 pairs (s, y)
+  Index patience;           // L: failures to improve on the best value before f_ref is lowered
+  bool step_from_gain;      // first step C^2 / max g (NY) instead of 1 / |P(w - F) - w|_inf
+};
+
+struct GradientResult {
+  Index iterations;
+  double measure;  // max_i g_i / C_i at the result
+};
+
+// Minimises the block subproblem (block.hpp), given the start and its gradient; the result is in
+// alpha (NY's w) and G (NY's F). Projected gradient steps with the multi-step Barzilai-Borwein
+// length rho = sum <s,s> / sum <s,y> over the newest pairs of positive curvature, and
+// Dai & Fletcher's nonmonotone line search (NY, Algorithm 3, Steps 0-5). f is measured from its
+// value at the start. Where Algorithm 3 leaves a choice: f of Step 5 is that of the new point; the
+// reference value is +infinity until `patience` failures in a row and is compared with the
+// projected point, while best and candidate values follow the accepted points.
+template <class Machine>
+class ProjectedGradient {
+ public:
+  ProjectedGradient(const Block<double>& block, Machine machine, const GradientOptions& options)
+      : b_(block),
+        machine_(std::move(machine)),
+        o_(options),
+        size_(static_cast<std::size_t>(block.q * block.m)),
+        alpha_start_(block.alpha, block.alpha + size_),
+        G_start_(block.G, block.G + size_),
+        best_(alpha_start_),
+        target_(size_),
+        d_(size_),
+        Kd_(size_) {}
+
+  GradientResult run() {
+    GradientResult result{0, largest_gain(false)};
+    double rho = first_step();
+    while (result.measure > o_.eps) {
+      if (result.iterations == o_.max_iter) {
+        return_best();
+        result.measure = largest_gain(false);
+        break;
+      }
+      if (!step(rho)) break;
+      ++result.iterations;
+      if (result.iterations % kRefresh == 0) refresh();
+      rho = next_step();
+      record();
+      result.measure = largest_gain(false);
+      interrupt_.poll(b_.q * b_.q * b_.m);
+    }
+    return result;
+  }
+
+ private:
+  static constexpr Index kRefresh = 100;  // iterations between gradients made from scratch
+
+  // max_i g_i / C_i, or max_i g_i / C_i^2.
+  double largest_gain(bool squared) const {
+    double worst = 0.0;
+    for (Index i = 0; i < b_.q; ++i) {
+      const Index k = i * b_.m;
+      const double gain = Machine::measure(b_.G + k, b_.alpha + k, b_.y[i], b_.C[i], b_.m).gain;
+      worst = std::max(worst, gain / (squared ? b_.C[i] * b_.C[i] : b_.C[i]));
+    }
+    return worst;
+  }
+
+  // Step 0: the inverse of max g_i / C_i^2, or of |P(w - F) - w|_inf.
+  double first_step() {
+    double scale = 0.0;
+    if (o_.step_from_gain) {
+      scale = largest_gain(true);
+    } else {
+      aim(1.0);
+      for (double x : d_) scale = std::max(scale, std::abs(x));
+    }
+    return std::clamp(1.0 / scale, o_.rho_min, o_.rho_max);
+  }
+
+  // Step 2: target = P(w - rho F) and d = target - w.
+  void aim(double rho) {
+    std::copy(b_.alpha, b_.alpha + size_, target_.begin());
+    for (Index i = 0; i < b_.q; ++i)
+      machine_.project(b_.G + i * b_.m, rho, b_.y[i], b_.C[i], target_.data() + i * b_.m);
+    for (std::size_t k = 0; k < size_; ++k) d_[k] = target_[k] - b_.alpha[k];
+  }
+
+  // <G, d>. Rows of d sum to zero, so every row of G may be taken from its own maximum: the
+  // rounding error is then relative to the differences in G, not to G.
+  double slope(const double* G) const {
+    double total = 0.0;
+    for (Index i = 0; i < b_.q; ++i) {
+      const double* g = G + i * b_.m;
+      const double* d = d_.data() + i * b_.m;
+      const double top = max_of(g, b_.m);
+      total += sum_over(b_.m, [=](Index r) { return (g[r] - top) * d[r]; });
+    }
+    return total;
+  }
+
+  // Kd = K d; returns <d, K d>.
+  double curvature() {
+    blas::gemm<double>(false, false, b_.q, b_.m, b_.q, 1.0, b_.K, b_.K_stride, d_.data(), b_.m, 0.0, Kd_.data(), b_.m);
+    return sum_over(static_cast<Index>(size_), [&](Index k) { return d_[k] * Kd_[k]; });
+  }
+
+  // Steps 2 and 3. False when w cannot be moved any more: it is optimal to rounding.
+  bool step(double rho) {
+    aim(rho);
+    const double dd = sum_over(static_cast<Index>(size_), [&](Index k) { return d_[k] * d_[k]; });
+    if (dd == 0.0) return false;
+    const double dKd = curvature();
+    const double a = slope(b_.G);
+    double t = 1.0;
+    if (f_ + a + 0.5 * dKd > f_ref_ && dKd > 0.0) t = std::min(1.0, -a / dKd);
+    if (!(t > 0.0)) return false;
+    move(t);
+    f_ += t * a + 0.5 * t * t * dKd;
+    pairs_.push_back({t * t * dd, t * t * dKd});
+    if (static_cast<Index>(pairs_.size()) > o_.memory + 1) pairs_.erase(pairs_.begin());
+    return true;
+  }
+
+  void move(double t) {
+    if (t == 1.0) {
+      std::copy(target_.begin(), target_.end(), b_.alpha);
+    } else {
+      for (Index i = 0; i < b_.q; ++i)
+        Machine::move_towards(target_.data() + i * b_.m, t, b_.y[i], b_.C[i], b_.m, b_.alpha + i * b_.m);
+    }
+    for (std::size_t k = 0; k < size_; ++k) b_.G[k] += t * Kd_[k];
+  }
+
+  // Step 4: over the newest consecutive pairs with <s,y> > 0.
+  double next_step() const {
+    double ss = 0.0, sy = 0.0;
+    for (auto pair = pairs_.rbegin(); pair != pairs_.rend() && pair->sy > 0.0; ++pair) {
+      ss += pair->ss;
+      sy += pair->sy;
+    }
+    return sy > 0.0 ? std::clamp(ss / sy, o_.rho_min, o_.rho_max) : o_.rho_max;
+  }
+
+  // Step 5.
+  void record() {
+    if (f_ < f_best_) {
+      f_best_ = f_candidate_ = f_;
+      failures_ = 0;
+      std::copy(b_.alpha, b_.alpha + size_, best_.begin());
+      return;
+    }
+    f_candidate_ = std::max(f_candidate_, f_);
+    if (++failures_ == o_.patience) {
+      f_ref_ = f_candidate_;
+      f_candidate_ = f_;
+      failures_ = 0;
+    }
+  }
+
+  // G and f from scratch: G = G_start + K (alpha - alpha_start).
+  void refresh() {
+    for (std::size_t k = 0; k < size_; ++k) d_[k] = b_.alpha[k] - alpha_start_[k];
+    const double dKd = curvature();
+    f_ = slope(G_start_.data()) + 0.5 * dKd;
+    for (std::size_t k = 0; k < size_; ++k) b_.G[k] = G_start_[k] + Kd_[k];
+  }
+
+  // The method is nonmonotone: when it is cut short the last point need not be the best.
+  void return_best() {
+    if (f_ > f_best_) std::copy(best_.begin(), best_.end(), b_.alpha);
+    refresh();
+  }
+
+  struct Pair {
+    double ss, sy;
+  };
+
+  Block<double> b_;
+  Machine machine_;
+  GradientOptions o_;
+  Interrupt interrupt_;
+  std::size_t size_;
+  std::vector<double> alpha_start_, G_start_, best_, target_, d_, Kd_;  // (q, m) each
+  std::vector<Pair> pairs_;                                             // oldest first
+  double f_ = 0.0, f_best_ = 0.0, f_candidate_ = 0.0;
+  double f_ref_ = std::numeric_limits<double>::infinity();
+  Index failures_ = 0;
+};
+
+}  // namespace multimargin

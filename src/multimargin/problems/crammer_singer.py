@@ -1,0 +1,104 @@
+"""The machine of Crammer & Singer (2001).
+
+Primal (their Eq. (7) with β = 1/C), scores s_i = Σ_j α_j K(x_j, x_i):
+
+    min  ½ Σ_r ‖w_r‖² + Σ_i C_i ( max_r (s_ir + 1 - δ_{r,y_i}) - s_{i,y_i} )
+
+Dual, minimised (their Eq. (15), Niu & Yuan (2.3), with τ = α/C):
+
+    D(α) = ½ ⟨α, Kα⟩ - Σ_i α_{i,y_i}   subject to   α_i ≤ C_i e_{y_i},  Σ_r α_ir = 0
+
+With z_i = C_i e_{y_i} - α_i the feasible set is the simplex z_i ≥ 0, Σ_r z_ir = C_i, and the gradient
+is G_i = S_i - e_{y_i}. Optimality: every class with z_ir > 0 attains max_r G_ir.
+
+    violation  ψ_i = max_r G_ir - min_{r: z_ir > 0} G_ir            (Crammer & Singer (32))
+    gap        g_i = Σ_r z_ir (max_q G_iq - G_ir) = -ℓ_i            (Niu & Yuan (2.12)),   Σ_i g_i = P + D
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from ..typing import FloatArray, LabelArray
+from .base import Problem, Rows
+
+ON_BOUND = 1e-8  # z_ir at most this share of C_i counts as zero
+
+
+def one_hot(y: LabelArray, m: int) -> FloatArray:
+    """Rows e_y."""
+    return np.eye(m)[y] if m <= 64 else (np.arange(m) == y[:, None]).astype(np.float64)
+
+
+class CrammerSinger(Problem):
+    """Formulas of the Crammer-Singer machine; see the module's head."""
+
+    name: ClassVar[str] = "crammer-singer"
+    feasible_set: ClassVar[str] = "simplex"
+    kappa: ClassVar[float] = 1.0
+
+    def gradient(self, S: FloatArray, y: LabelArray) -> FloatArray:
+        G = S.copy()
+        G[np.arange(len(y)), y] -= 1.0
+        return G
+
+    def scores(self, G: FloatArray, y: LabelArray) -> FloatArray:
+        S = G.copy()
+        S[np.arange(len(y)), y] += 1.0
+        return S
+
+    def measure(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+        z = simplex_point(rows.alpha, rows.y, rows.C)
+        top = rows.G.max(axis=1, keepdims=True)
+        below = top - rows.G
+        psi = np.where(z > ON_BOUND * rows.C[:, None], below, 0.0).max(axis=1)
+        return psi, np.einsum("ij,ij->i", z, below)
+
+    def group(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> np.ndarray:
+        own = alpha[np.arange(len(y)), y]
+        bounded = own >= (1 - ON_BOUND) * C
+        return np.where(own == 0, 1, np.where(bounded, 2, 0))
+
+    def project(self, w: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+        # Niu & Yuan (3.4): w_ir = min(ŵ_ir + λ_i, C_i δ_{r,y}); in z this is the simplex projection.
+        D = simplex_point(w, y, C)
+        ordered = -np.sort(-D, axis=1)
+        k = np.arange(1, D.shape[1] + 1)
+        thresholds = (np.cumsum(ordered, axis=1) - C[:, None]) / k
+        last = np.count_nonzero(ordered > thresholds, axis=1) - 1
+        theta = thresholds[np.arange(len(y)), last]
+        return coefficients(np.maximum(D - theta[:, None], 0.0), y)
+
+    def loss(self, S: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+        G = self.gradient(S, y)  # max_r (s_r + 1 - δ_ry) - s_y = max_r G_r - G_y
+        return C * (G.max(axis=1) - G[np.arange(len(y)), y])
+
+    def dual(self, alpha: FloatArray, S: FloatArray, y: LabelArray) -> float:
+        return 0.5 * float(np.vdot(alpha, S)) - float(alpha[np.arange(len(y)), y].sum())
+
+    def shrink_into(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+        own = alpha[np.arange(len(y)), y]
+        others = alpha.copy()
+        others[np.arange(len(y)), y] = 0.0
+        same_label = (own > 0) & (others.max(axis=1) <= 0)
+        factor = np.where(same_label, np.minimum(1.0, C / np.where(same_label, own, 1.0)), 0.0)
+        z = np.maximum(-others * factor[:, None], 0.0)
+        return coefficients(z, y)
+
+
+def simplex_point(alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+    """z_i = C_i e_y - α_i."""
+    z = -alpha
+    z[np.arange(len(y)), y] += C
+    return z
+
+
+def coefficients(z: FloatArray, y: LabelArray) -> FloatArray:
+    """α_i from z_i: α_ir = -z_ir off the label and minus their sum on it, so rows sum to zero."""
+    alpha = -z
+    rows = np.arange(len(y))
+    alpha[rows, y] = 0.0
+    alpha[rows, y] = -alpha.sum(axis=1)
+    return np.asarray(alpha + 0.0)  # no negative zeros

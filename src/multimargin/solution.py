@@ -1,0 +1,122 @@
+"""What a solver returns: the dual point, its certificate, and the story of how it was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .typing import FloatArray
+
+
+class Status(Enum):
+    """Why a solver stopped. The text says what to do next."""
+
+    CONVERGED = "converged: every sample meets its optimality condition to tol."
+    MAX_ITER = "stopped at max_iter. Raise max_iter, or accept a larger tol."
+    TIME_LIMIT = "stopped at time_limit. Raise time_limit, or accept a larger tol."
+    CALLBACK = "stopped by a callback before it converged."
+    INTERRUPTED = "interrupted by the user before it converged. Fit again with warm_start=True to go on."
+    STALLED = (
+        "stalled: no step decreases the dual any more at this precision. Scale the features, use "
+        "dtype='float64', or accept a larger tol."
+    )
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solution meets the tolerance that was asked for."""
+        return self is Status.CONVERGED
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class TraceRow(NamedTuple):
+    """One outer iteration, as recorded."""
+
+    iteration: int  # 1, 2, …
+    seconds: float  # since the solver started
+    violation: float  # largest KKT violation of the samples examined to choose this step
+    dual: float  # dual objective after the step (minimised)
+    gap: float  # duality gap before the step; NaN where not all samples were examined
+    working_set: int  # samples in the working set
+    inner: int  # iterations (or single-sample updates) of the inner solver
+    rows: int  # kernel rows computed so far
+    hits: int  # kernel rows found in the cache so far
+    evictions: int  # kernel rows dropped from the cache so far
+    support: int  # support vectors after the step
+
+
+_DTYPE = np.dtype(
+    [
+        (name, "f8" if name in ("seconds", "violation", "dual", "gap") else "i8")
+        for name in TraceRow._fields
+    ]
+)
+
+
+class Trace:
+    """One row an outer iteration, in a growing table.
+
+    ``trace["dual"]`` is a column as an array, ``trace[-1]`` a row, ``trace.info`` a dictionary of
+    facts about the whole fit (engine, method, kernel precision, seconds of its phases, …).
+    """
+
+    def __init__(self) -> None:
+        self._rows = np.zeros(64, dtype=_DTYPE)
+        self._n = 0
+        self.info: dict[str, object] = {}
+
+    def append(self, row: TraceRow) -> None:
+        """Record one iteration."""
+        if self._n == len(self._rows):
+            self._rows = np.concatenate([self._rows, np.zeros(self._n, dtype=_DTYPE)])
+        self._rows[self._n] = row
+        self._n += 1
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, key: str | int) -> NDArray[np.generic] | TraceRow:
+        if isinstance(key, str):
+            column: NDArray[np.generic] = self._rows[: self._n][key]
+            return column
+        return TraceRow(*self._rows[: self._n][key].item())
+
+    def __iter__(self) -> Iterator[TraceRow]:
+        return (self.row(k) for k in range(self._n))
+
+    def row(self, k: int) -> TraceRow:
+        """Row ``k`` (negative counts from the end)."""
+        return TraceRow(*self._rows[: self._n][k].item())
+
+    def __repr__(self) -> str:
+        if not self._n:
+            return "Trace(empty)"
+        last = self.row(-1)
+        return (
+            f"Trace({last.iteration} iterations, {last.seconds:.3g} s, dual {last.dual:.8g}, "
+            f"{last.rows} kernel rows computed, {last.hits} from cache, {last.support} support vectors)"
+        )
+
+
+@dataclass
+class Solution:
+    """A dual-feasible point with its certificate, computed in float64 from ``alpha`` alone.
+
+    ``primal + dual = gap >= 0`` bounds how far both objectives are from the optimum.
+    """
+
+    alpha: FloatArray  # (n, m)
+    bias: FloatArray  # (m,)
+    scores: FloatArray  # (n, m), S = K alpha
+    status: Status
+    violation: float
+    primal: float
+    dual: float
+    gap: float
+    trace: Trace = field(repr=False)

@@ -1,0 +1,65 @@
+"""Fixtures shared by all suites. The environment is set before anything imports SciPy or scikit-learn."""
+
+import os
+
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from sklearn import datasets
+from sklearn.preprocessing import StandardScaler
+
+settings.register_profile("multimargin", deadline=None, derandomize=True, max_examples=60, print_blob=True)
+settings.load_profile("multimargin")
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+def stratified_rows(y, per_class, seed):
+    """Row numbers with per_class members of every class, shuffled."""
+    rng = np.random.default_rng(seed)
+    picked = [rng.choice(np.flatnonzero(y == label), per_class, replace=False) for label in np.unique(y)]
+    return rng.permutation(np.concatenate(picked))
+
+
+def subset(bunch, per_class, seed=0):
+    rows = stratified_rows(bunch.target, per_class, seed)
+    X = StandardScaler().fit_transform(np.asarray(bunch.data, dtype=np.float64)[rows])
+    return X, bunch.target[rows]
+
+
+@pytest.fixture(scope="session")
+def iris():
+    """42 rows, 3 classes, 4 features: for the slow plain-Python engine."""
+    return subset(datasets.load_iris(), 14)
+
+
+@pytest.fixture(scope="session")
+def wine():
+    """120 rows, 3 classes, 13 features."""
+    return subset(datasets.load_wine(), 40)
+
+
+@pytest.fixture(scope="session")
+def digits():
+    """150 rows, 10 classes, 64 pixels in [0, 1], half of them zero."""
+    bunch = datasets.load_digits()
+    rows = stratified_rows(bunch.target, 15, 0)
+    return bunch.data[rows] / 16.0, bunch.target[rows]
+
+
+@pytest.fixture(scope="session")
+def blobs():
+    """90 overlapping rows, 4 classes, 3 features: many bounded support vectors."""
+    return datasets.make_blobs(90, 3, centers=4, cluster_std=3.0, random_state=3)
+
+
+@pytest.fixture(scope="session")
+def shared():
+    """The folder of reference optima and real data beside the repository."""
+    if not SHARED.is_dir():
+        pytest.skip(f"no {SHARED.name}/ folder beside the repository: reference data not available")
+    return SHARED

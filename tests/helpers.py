@@ -1,0 +1,45 @@
+"""What several suites ask of a fitted model, put to the oracle."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import contextmanager
+
+import numpy as np
+from oracle import assert_feasible, certify, codes, full_alpha
+from sklearn.exceptions import ConvergenceWarning
+
+METHODS = ("mcsvm", "ell-based", "dasmc", "auto")
+ENGINES = ("numpy", "cpu")
+
+
+def audit(model, K, y, C, tol=None):
+    """Check a fitted model's certificates against the oracle's and return the oracle's.
+
+    K is the training kernel matrix with the regularised bias in it; C the cost of every row. With tol, the
+    model must also satisfy its method's stop rule: max g_i / C_i <= tol for dasmc, else max psi_i <= tol.
+    """
+    n = len(y)
+    C = np.broadcast_to(np.asarray(C, dtype=float), (n,))
+    labels, alpha = codes(model, y), full_alpha(model, n)
+    assert (np.diff(model.support_) > 0).all()
+    assert np.abs(model.dual_coef_).max(axis=1, initial=0).all()
+    assert_feasible(alpha, labels, C)
+    found = certify(K, labels, alpha, C)
+    scale = max(1.0, abs(found.primal))
+    np.testing.assert_allclose(model.primal_objective_, found.primal, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(model.dual_objective_, found.dual, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(model.duality_gap_, found.gap, rtol=1e-6, atol=1e-9 * scale)
+    if tol is not None:
+        measure = found.gain / C if model.solver == "dasmc" else found.psi
+        assert measure.max() <= tol * (1 + 1e-6)
+        assert found.gap <= tol * C.sum() * (1 + 1e-6)
+    return found
+
+
+@contextmanager
+def unfinished():
+    """Let a fit stop early without its ConvergenceWarning becoming an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield

@@ -1,0 +1,69 @@
+"""What the documents show, runs."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import multimargin
+
+ROOT = Path(__file__).resolve().parents[1]
+MODULES = ["multimargin"] + [
+    module.name
+    for module in pkgutil.walk_packages(multimargin.__path__, "multimargin.")
+    if "_core" not in module.name
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstring_examples(name):
+    module = importlib.import_module(name)
+    failures, _ = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    assert failures == 0
+
+
+def test_some_docstrings_have_examples():
+    finder = doctest.DocTestFinder()
+    found = [
+        test.name for name in MODULES for test in finder.find(importlib.import_module(name)) if test.examples
+    ]
+    assert any("KernelSVC" in name for name in found)
+
+
+def blocks(path):
+    return re.findall(
+        r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
+
+
+@pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="the package was installed without its README")
+def test_readme_code_runs(capsys):
+    code = blocks(ROOT / "README.md")
+    assert code, "README.md shows no Python"
+    names = {"__name__": "readme"}
+    for block in code:
+        exec(compile(block, "README.md", "exec"), names)
+    models = [value for value in names.values() if isinstance(value, multimargin.KernelSVC)]
+    assert any(hasattr(model, "duality_gap_") for model in models)
+    capsys.readouterr()
+
+
+def test_public_names():
+    assert set(multimargin.__all__) >= {"KernelSVC", "show_versions", "__version__"}
+    for name in multimargin.__all__:
+        assert hasattr(multimargin, name)
+
+
+def test_version_is_the_packages():
+    from importlib.metadata import version
+
+    assert multimargin.__version__ == version("multimargin")
+
+
+def test_show_versions(capsys):
+    multimargin.show_versions()
+    text = capsys.readouterr().out
+    assert "scikit-learn" in text and "threads" in text and multimargin.__version__ in text

@@ -1,0 +1,86 @@
+"""Ctrl-C, in a process of its own: heard within a second, raised cleanly or kept as an honest model."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="SIGINT needs a POSIX system")
+
+SCRIPT = textwrap.dedent(
+    """
+    import sys, time, warnings
+    import numpy as np
+    from multimargin import KernelSVC
+
+    warnings.simplefilter("ignore")
+    solver, engine, keep, kernel = sys.argv[1:]
+    n = 300 if engine == "numpy" else 4000
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(n, 40)), rng.integers(12, size=n)
+
+    def product(A, B):
+        return A @ B.T + 1.0
+
+    model = KernelSVC(
+        C=1e5, gamma=0.001, kernel=product if kernel == "callable" else kernel, solver=solver, engine=engine,
+        tol=1e-9, on_interrupt="keep" if keep == "keep" else "raise",
+    )
+    print("ready", flush=True)
+    try:
+        model.fit(X, y)
+        heard = time.monotonic()
+        print("kept", heard, model.status_.name, model.duality_gap_ > 0, len(model.predict(X[:5])), flush=True)
+    except KeyboardInterrupt:
+        print("raised", time.monotonic(), hasattr(model, "dual_coef_"), flush=True)
+    """
+)
+
+
+def interrupt(solver, engine, keep, kernel, after=1.5):
+    """Start a fit that would take long, send SIGINT, return (seconds until heard, words printed)."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, solver, engine, keep, kernel],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert process.stdout.readline().strip() == "ready"
+        time.sleep(after)
+        assert process.poll() is None, "the fit ended before it could be interrupted"
+        sent = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 0, err
+    words = out.split()
+    return float(words[1]) - sent, [words[0], *words[2:]]
+
+
+@pytest.mark.parametrize(
+    ("solver", "engine", "kernel"),
+    [
+        ("auto", "cpu", "rbf"),
+        ("dasmc", "cpu", "rbf"),
+        ("mcsvm", "cpu", "rbf"),
+        ("auto", "cpu", "callable"),
+        ("auto", "numpy", "rbf"),
+        ("dasmc", "numpy", "linear"),
+    ],
+)
+def test_raises_within_a_second(solver, engine, kernel):
+    seconds, words = interrupt(solver, engine, "raise", kernel)
+    assert words == ["raised", "False"]  # no half model left behind
+    assert seconds < 1.0
+
+
+@pytest.mark.parametrize("solver", ["auto", "dasmc", "mcsvm"])
+def test_keep_leaves_a_usable_labelled_model(solver):
+    seconds, words = interrupt(solver, "cpu", "keep", "rbf")
+    assert words == ["kept", "INTERRUPTED", "True", "5"]
+    assert seconds < 5.0  # the certificate of the kept model is computed in this time

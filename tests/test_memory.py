@@ -1,0 +1,124 @@
+"""The kernel row cache keeps to its budget."""
+
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from helpers import METHODS, audit
+from oracle import kernel_matrix
+
+from multimargin import KernelSVC
+from multimargin.memory import CACHE_SHARE, available_bytes, cache_bytes
+
+PROBE = textwrap.dedent(
+    """
+    import resource, sys
+    import numpy as np
+    from sklearn.datasets import make_blobs
+    from multimargin import KernelSVC
+
+    X, y = make_blobs(6000, 20, centers=6, cluster_std=6.0, random_state=0)
+    X = X.astype(np.float32)
+    KernelSVC(gamma=0.01, n_threads=1).fit(X[:500], y[:500])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    model = KernelSVC(
+        C=1.0, gamma=0.01, cache_size=float(sys.argv[1]), solver=sys.argv[2], max_iter=int(sys.argv[3]),
+        n_threads=1, tol=0.05,
+    )
+    import warnings
+    warnings.simplefilter("ignore")
+    model.fit(X, y)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(after - before, model.trace_[-1].rows, model.trace_[-1].evictions)
+    """
+)
+
+
+def peak_growth(cache_size, solver="auto", max_iter=-1):
+    """(MB of new peak memory, kernel rows computed, rows evicted) of a fit in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, str(cache_size), solver, str(max_iter)],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    kilobytes, rows, evictions = map(int, done.stdout.split())
+    return kilobytes / 1024, rows, evictions
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss has other units elsewhere")
+@pytest.mark.parametrize("solver", ["auto", "dasmc"])
+def test_peak_memory_stays_within_the_budget(solver):
+    """All 6,000 rows would take 137 MB (float32); 20 MB of cache may add 20 MB and a little."""
+    small, _, _ = peak_growth(1, solver)
+    large, rows, evictions = peak_growth(20, solver)
+    assert rows > 20 * 2**20 / (4 * 6000)  # the budget was really in the way
+    assert evictions > 0
+    assert large - small <= 20 + 5
+    assert large <= 20 + 60
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("cache_size", [0, 0.002, 0.01, 1000, "auto"])
+def test_any_cache_gives_the_same_optimum(cache_size, method, digits):
+    """No row at all, two or three rows, some, all: 150 rows of 600 bytes are 0.09 MB."""
+    X, y = digits
+    model = KernelSVC(C=2.0, gamma=0.02, solver=method, cache_size=cache_size, tol=1e-3).fit(X, y)
+    audit(model, kernel_matrix("rbf", X, gamma=0.02), y, 2.0, 1e-3)
+    last = model.trace_[-1]
+    if cache_size in (1000, "auto"):
+        assert last.evictions == 0
+        assert last.rows <= len(y)  # every row at most once
+    elif cache_size == 0:
+        assert last.hits == 0
+
+
+def test_a_larger_cache_computes_fewer_rows(digits):
+    X, y = digits
+    rows = [
+        KernelSVC(gamma=0.02, solver="mcsvm", cache_size=size).fit(X, y).trace_[-1].rows
+        for size in (0, 0.02, 100)
+    ]
+    assert rows[0] > rows[1] > rows[2]
+
+
+def test_rows_are_computed_only_where_the_step_is_not_zero(digits):
+    """With every row kept, the rows computed are the samples that ever moved: no more than n."""
+    X, y = digits
+    model = KernelSVC(gamma=0.02, solver="dasmc", cache_size=100).fit(X, y)
+    assert len(model.support_) <= model.trace_[-1].rows <= len(y)
+    wide = KernelSVC(C=1e-3, gamma=0.02, solver="mcsvm", cache_size=100).fit(X, y)
+    assert len(wide.support_) <= wide.trace_[-1].rows <= len(y)
+
+
+def test_units():
+    assert cache_bytes(100) == 100 * 2**20
+    assert 0 < cache_bytes("auto") <= CACHE_SHARE * available_bytes() * 1.5
+    assert np.isfinite(available_bytes())
+
+
+def test_prediction_is_blocked():
+    """No n_support x n matrix: 3,000 support vectors and 30,000 rows would need 360 MB in float32."""
+    script = textwrap.dedent(
+        """
+        import resource
+        import numpy as np
+        from multimargin import KernelSVC
+
+        rng = np.random.default_rng(0)
+        X, y = rng.normal(size=(3000, 10)), rng.integers(3, size=3000)
+        model = KernelSVC(C=0.1, gamma=1.0, n_threads=2, tol=0.1).fit(X, y)
+        assert len(model.support_) > 2900
+        queries = rng.normal(size=(30000, 10))
+        model.predict(queries[:100])
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        model.decision_function(queries)
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+        """
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) / 1024 < 60

@@ -1,0 +1,240 @@
+"""The block solvers: projected gradient (Niu & Yuan's Algorithm 3) and block coordinate descent."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracle import assert_feasible, certify, kernel_matrix, one_hot, project_simplex, solve_crammer_singer
+
+from multimargin import _core
+from multimargin.inner import Block, CoordinateDescent, ProjectedGradient
+from multimargin.problems import CrammerSinger
+
+SIDES = ("plain", "native")
+STEPS = ("projected", "ell")
+UPDATES = ("sort", "pivot", "bisection", "fixed-point", "smo", "frank-wolfe")
+
+
+class Problem:
+    """A random block: a kernel matrix, costs, a feasible start and its gradient."""
+
+    def __init__(self, seed, n=15, m=4, kernel="rbf", rank=None, start="inside", scale=1.0):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(n, rank or 5))
+        self.K = np.ascontiguousarray(kernel_matrix(kernel, X, gamma=0.4))
+        self.y = rng.integers(m, size=n).astype(np.int32)
+        self.y[:m] = np.arange(m)
+        self.C = scale * rng.uniform(0.3, 3.0, n)
+        E = one_hot(self.y, m)
+        mix = {
+            "inside": rng.dirichlet(np.ones(m), n),
+            "zero": E,
+            "vertex": one_hot(rng.integers(m, size=n), m),
+        }
+        self.alpha = self.C[:, None] * (E - mix[start])
+        # A linear term from samples outside of the block, as in a working set.
+        self.linear = 0.3 * rng.normal(size=(n, m)) - E
+        self.G = self.K @ self.alpha + self.linear
+
+    def value(self, alpha):
+        return 0.5 * np.vdot(alpha, self.K @ alpha) + np.vdot(self.linear, alpha)
+
+    def measures(self, alpha):
+        """(psi, g / C) of every row."""
+        G = self.K @ alpha + self.linear
+        z = self.C[:, None] * one_hot(self.y, alpha.shape[1]) - alpha
+        below = G.max(axis=1, keepdims=True) - G
+        psi = np.where(z > 1e-8 * self.C[:, None], below, 0).max(axis=1)
+        return psi, (z * below).sum(axis=1) / self.C
+
+    def projected_gradient(self, side, eps, cap, initial_step="projected"):
+        alpha, G = self.alpha.copy(), self.G.copy()
+        if side == "native":
+            steps, measure = _core.projected_gradient(
+                self.K, G, alpha, self.y, self.C, eps, cap, 1e-10, 1e10, 2, 2, initial_step
+            )
+        else:
+            solver = ProjectedGradient(max_iter=cap, initial_step=initial_step)
+            steps = solver.solve(CrammerSinger(), self.block(alpha, G), eps, np.random.default_rng(0))
+            measure = None
+        return alpha, G, steps, measure
+
+    def coordinate_descent(self, side, update, eps, staged=True, cap=10_000):
+        alpha, G = self.alpha.copy(), self.G.copy()
+        if side == "native":
+            _core.coordinate_descent(
+                self.K, np.diag(self.K).copy(), G, alpha, self.y, self.C, update, eps, cap, 0, staged
+            )
+        else:
+            solver = CoordinateDescent(update=update, staged=staged, max_sweeps=cap)
+            solver.solve(CrammerSinger(), self.block(alpha, G), eps, np.random.default_rng(0))
+        return alpha, G
+
+    def block(self, alpha, G):
+        return Block(np.arange(len(self.y)), self.K, np.diag(self.K).copy(), alpha, G, self.y, self.C)
+
+
+@pytest.mark.parametrize("initial_step", STEPS)
+@pytest.mark.parametrize("side", SIDES)
+@given(
+    seed=st.integers(0, 10_000), cap=st.integers(1, 12), start=st.sampled_from(["inside", "zero", "vertex"])
+)
+def test_iterates_stay_feasible_and_end_no_worse(side, initial_step, seed, cap, start):
+    """Whatever the cap: feasible, the gradient belongs to the point, the value not above the start's."""
+    problem = Problem(seed, start=start)
+    alpha, G, _, _ = problem.projected_gradient(side, 1e-12, cap, initial_step)
+    assert_feasible(alpha, problem.y, problem.C, atol=1e-12)
+    np.testing.assert_allclose(G, problem.K @ alpha + problem.linear, atol=1e-9)
+    assert problem.value(alpha) <= problem.value(problem.alpha) + 1e-12 * abs(problem.value(problem.alpha))
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
+@pytest.mark.parametrize("initial_step", STEPS)
+@pytest.mark.parametrize("side", SIDES)
+def test_agrees_with_coordinate_descent(side, initial_step, scale):
+    for seed in range(4):
+        problem = Problem(seed, scale=scale)
+        alpha, _, steps, measure = problem.projected_gradient(side, 1e-9, 20_000, initial_step)
+        gain = problem.measures(alpha)[1].max()
+        assert gain <= 1.01e-9 + 1e-13 * scale
+        assert 0 < steps < 20_000
+        if measure is not None:
+            assert measure == pytest.approx(gain, abs=1e-12 + 1e-13 * scale)
+        other, _ = problem.coordinate_descent(side, "sort", 1e-9)
+        assert problem.value(alpha) == pytest.approx(problem.value(other), rel=1e-7, abs=1e-8 * scale)
+        np.testing.assert_allclose(problem.K @ alpha, problem.K @ other, atol=1e-3 * max(1.0, np.sqrt(scale)))
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_reaches_the_qp_solvers_optimum(side, iris):
+    """The whole problem as one block: the oracle's interior-point value."""
+    X, y = iris
+    y = y.astype(np.int32)
+    K = np.ascontiguousarray(kernel_matrix("rbf", X, gamma=0.3))
+    C = np.linspace(0.5, 3, len(y))
+    best = certify(K, y, solve_crammer_singer(K, y, C), C).dual
+    problem = Problem(0, n=len(y), m=3)
+    problem.K, problem.y, problem.C, problem.linear = K, y, C, -one_hot(y, 3)
+    problem.alpha = np.zeros((len(y), 3))
+    problem.G = problem.linear.copy()
+    alpha, _, _, _ = problem.projected_gradient(side, 1e-9, 20_000)
+    assert certify(K, y, alpha, C).dual == pytest.approx(best, rel=1e-7)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_optimal_start_stays(side):
+    problem = Problem(5)
+    problem.alpha, problem.G, _, _ = problem.projected_gradient(side, 1e-9, 20_000)
+    alpha, _, steps, _ = problem.projected_gradient(side, 1e-6, 100)
+    assert steps == 0
+    np.testing.assert_array_equal(alpha, problem.alpha)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_singular_kernel(side):
+    """Linear kernel of rank 2 with duplicated rows and a zero one: no curvature along many directions."""
+    problem = Problem(3, n=12, kernel="linear", rank=2)
+    problem.K[:, 5] = problem.K[5] = 0.0
+    problem.K[:, 7] = problem.K[:, 6]
+    problem.K[7] = problem.K[6]
+    problem.G = problem.K @ problem.alpha + problem.linear
+    alpha, _, _, _ = problem.projected_gradient(side, 1e-7, 50_000)
+    assert_feasible(alpha, problem.y, problem.C)
+    assert problem.measures(alpha)[1].max() <= 1.01e-7
+
+
+@pytest.mark.parametrize("staged", [True, False])
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("side", SIDES)
+def test_coordinate_descent(side, update, staged):
+    """Every update drives the block to its tolerance; Frank-Wolfe sublinearly, so to a looser one."""
+    eps = 0.05 if update == "frank-wolfe" else 1e-6
+    for seed in range(3):
+        problem = Problem(seed, n=10)
+        alpha, G = problem.coordinate_descent(side, update, eps, staged)
+        assert_feasible(alpha, problem.y, problem.C, atol=1e-12)
+        np.testing.assert_allclose(G, problem.K @ alpha + problem.linear, atol=1e-9)
+        assert problem.measures(alpha)[0].max() <= eps * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_coordinate_descent_stops_at_its_cap_no_worse(side):
+    problem = Problem(11, n=40)
+    values = [
+        problem.value(problem.coordinate_descent(side, "sort", 1e-10, cap=cap)[0]) for cap in (1, 3, 20)
+    ]
+    assert problem.value(problem.alpha) > values[0] >= values[1] >= values[2]
+
+
+def test_native_descent_reports_the_violation_it_leaves():
+    problem = Problem(2, n=30)
+    alpha, G = problem.alpha.copy(), problem.G.copy()
+    sweeps, updates, violation = _core.coordinate_descent(
+        problem.K, np.diag(problem.K).copy(), G, alpha, problem.y, problem.C, "sort", 1e-3, 10_000, 0, True
+    )
+    assert violation == pytest.approx(problem.measures(alpha)[0].max(), rel=1e-6, abs=1e-9)
+    assert violation <= 1e-3
+    assert 0 < sweeps and 0 < updates
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_native_descent_takes_either_precision(dtype):
+    problem = Problem(4)
+    alpha, G = problem.alpha.copy(), problem.G.copy()
+    _core.coordinate_descent(
+        problem.K.astype(dtype),
+        np.diag(problem.K).copy(),
+        G,
+        alpha,
+        problem.y,
+        problem.C,
+        "sort",
+        1e-4,
+        10_000,
+        0,
+        True,
+    )
+    assert problem.measures(alpha)[0].max() <= 1e-3
+
+
+@given(seed=st.integers(0, 10_000), m=st.integers(2, 200))
+def test_projection_is_the_nearest_feasible_point(seed, m):
+    rng = np.random.default_rng(seed)
+    C, y = rng.uniform(0.1, 5, 4), rng.integers(m, size=4).astype(np.int32)
+    w = 3 * rng.normal(size=(4, m))
+    rows = CrammerSinger().project(w.copy(), y, C)
+    assert_feasible(rows, y, C, atol=1e-12 * m)
+    for i in range(4):
+        e = one_hot(y[i], m)
+        nearest = C[i] * e - np.asarray(project_simplex(C[i] * e - w[i], C[i]), dtype=float)
+        np.testing.assert_allclose(rows[i], nearest, atol=1e-11)
+
+
+# The other native verbs that the block solvers stand on.
+
+
+@pytest.mark.parametrize("chosen", ["all", "some"])
+def test_native_measure(chosen):
+    problem = Problem(1, n=60, m=6)
+    psi, gain = np.full(60, -1.0), np.full(60, -1.0)
+    ids = None if chosen == "all" else np.array([3, 59, 0, 17])
+    _core.measure(problem.G, problem.alpha, problem.y, problem.C, ids, psi, gain, 2)
+    at = np.arange(60) if ids is None else ids
+    expected_psi, expected_gain = problem.measures(problem.alpha)
+    np.testing.assert_allclose(psi[at], expected_psi[at], atol=1e-12)
+    np.testing.assert_allclose(gain[at], (expected_gain * problem.C)[at], atol=1e-12)
+    left = np.setdiff1d(np.arange(60), at)
+    assert (psi[left] == -1).all() and (gain[left] == -1).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n", "m", "k"), [(50, 3, 1), (300, 2, 7), (200, 40, 150), (3000, 10, 64)])
+def test_native_gradient_update(n, m, k, dtype):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(k + 5, n)).astype(dtype)
+    slots = rng.permutation(k + 5)[:k].astype(np.int64)
+    delta = rng.normal(size=(k, m)) * (rng.random((k, m)) < 0.4)
+    G = rng.normal(size=(n, m))
+    expected = G + rows[slots].astype(np.float64).T @ delta
+    _core.update_gradient(G, rows, slots, delta, 2)
+    np.testing.assert_allclose(G, expected, atol=1e-10)

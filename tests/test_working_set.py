@@ -1,0 +1,247 @@
+"""Selection rules, driven by a stand-in engine whose measures the test writes down."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from helpers import audit
+from oracle import kernel_matrix
+
+from multimargin import KernelSVC
+from multimargin.decomposition import Decomposition
+from multimargin.engines.base import Worst
+from multimargin.inner import CoordinateDescent
+from multimargin.working_set import COOLING, Cyclic, Gain, Growing, MaxViolator, Practical
+
+
+class StandIn:
+    """An engine with given psi, gain, cost, support and groups; ``asked`` records what was examined."""
+
+    def __init__(self, psi, gain=None, C=1.0, support=(), groups=None, block=10**6):
+        self.psi = np.asarray(psi, dtype=float)
+        self.n = len(self.psi)
+        self.gain = self.psi.copy() if gain is None else np.asarray(gain, dtype=float)
+        self.C = np.broadcast_to(np.asarray(C, dtype=float), (self.n,))
+        self.support = np.array(support, dtype=np.int64)
+        self.group_of = np.zeros(self.n, dtype=int) if groups is None else np.asarray(groups)
+        self.violators, self.block, self.asked = self.n, block, []
+
+    def worst(self, k, *, rank="psi", stop="psi", above=0.0, among="all"):
+        self.asked.append((among, above))
+        inside = np.isin(np.arange(self.n), self.support)
+        ids = np.flatnonzero({"all": np.ones(self.n, dtype=bool), "support": inside, "rest": ~inside}[among])
+        if not len(ids):
+            return Worst(ids, 0.0, math.nan)
+        value = (self.psi if stop == "psi" else self.gain / self.C)[ids]
+        score = (self.psi if rank == "psi" else self.gain)[ids]
+        able = (value > above) & (score > 0)
+        self.violators = int(able.sum())
+        order = np.argsort(-score[able], kind="stable")[:k]
+        return Worst(
+            ids[able][order], float(value.max()), float(self.gain.sum()) if among == "all" else math.nan
+        )
+
+    def groups(self, ids):
+        return self.group_of[ids]
+
+    def largest_block(self):
+        return self.block
+
+
+def start(rule, engine, stop="psi", tol=1e-3):
+    return rule.choose(engine, stop, tol, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("q", [1, 3])
+def test_max_violator_takes_the_largest_psi(q):
+    engine = StandIn(psi=[0.1, 0.9, 0.0, 0.5, 0.7], gain=[9, 1, 1, 1, 1])
+    choice = next(start(MaxViolator(q=q), engine))
+    assert list(choice.W) == [1, 4, 3][:q]
+    assert choice.violation == 0.9
+
+
+@pytest.mark.parametrize("q", [1, 3])
+def test_algorithm_2_takes_the_largest_gain(q):
+    engine = StandIn(psi=[0.1, 0.9, 0.1, 0.5, 0.7], gain=[9, 1, 4, 2, 3])
+    choice = next(start(Gain(q=q), engine))
+    assert list(choice.W) == [0, 2, 4][:q]
+    assert choice.gap == 19
+
+
+@pytest.mark.parametrize("rule", [MaxViolator(q=2), Gain(q=2), Practical(q=4, n_new=2), Growing(), Cyclic()])
+def test_ends_when_nothing_violates(rule):
+    assert list(start(rule, StandIn(psi=[1e-3, 5e-4, 0.0]))) == []
+
+
+@pytest.mark.parametrize("rule", [Gain(q=3), Practical(q=4, n_new=3)])
+def test_stop_measure_is_relative_to_the_cost(rule):
+    """Stopping on gain is max g_i / C_i <= tol, however large psi is."""
+    engine = StandIn(psi=[5.0, 5.0, 5.0], gain=[0.9e-2, 0.5e-3, 0.0], C=[10.0, 1.0, 1.0])
+    assert list(start(rule, engine, stop="gain")) == []
+    engine = StandIn(psi=[5.0, 5.0, 5.0], gain=[0.9e-2, 0.5e-3, 0.0], C=[1.0, 1.0, 1.0])
+    assert next(start(rule, engine, stop="gain")).violation == pytest.approx(0.9e-2)
+
+
+def test_algorithm_4_inherits_free_then_zero_then_bounded():
+    n = 12
+    engine = StandIn(psi=np.ones(n), gain=np.arange(n, 0, -1))
+    steps = start(Practical(q=6, n_new=3), engine, stop="gain")
+    assert list(next(steps).W) == [0, 1, 2]
+    # New worst: 9, 10, 11. Of the old ones 0 is bounded, 1 zero, 2 free.
+    engine.gain = np.arange(n) + 1.0
+    engine.group_of = np.array([2, 1, 0, *[0] * 9])
+    assert list(next(steps).W) == [11, 10, 9, 2, 1, 0]
+    # Room for three: the newcomers of the last step are free like 2, but have stayed one step less.
+    engine.gain = np.where(np.isin(np.arange(n), [3, 4, 5]), 50.0, 1.0)
+    third = next(steps).W
+    assert set(third[:3]) == {3, 4, 5}
+    assert set(third[3:]) == {9, 10, 11}
+
+
+def test_algorithm_4_prefers_samples_that_stayed_fewest_iterations():
+    n = 10
+    engine = StandIn(psi=np.ones(n), gain=[10, 9, 1, 1, 1, 1, 1, 1, 1, 1])
+    steps = start(Practical(q=4, n_new=2), engine, stop="gain")
+    assert list(next(steps).W) == [0, 1]
+    engine.gain = np.array([1, 1, 10, 9, 1, 1, 1, 1, 1, 1.0])
+    assert list(next(steps).W) == [2, 3, 0, 1]  # 0, 1 in their second iteration
+    engine.gain = np.array([1, 1, 1, 1, 10, 9, 1, 1, 1, 1.0])
+    assert set(next(steps).W[2:]) == {2, 3}  # 2, 3 stayed one, 0, 1 stayed two
+    # 0 comes back: its count starts again, so it is preferred to 2 and 3, now in the set for three.
+    engine.gain = np.array([10, 1, 1, 1, 1, 1, 9, 1, 1, 1.0])
+    assert list(next(steps).W[:2]) == [0, 6]
+    engine.gain = np.array([1, 1, 1, 1, 1, 1, 1, 10, 9, 1.0])
+    assert set(next(steps).W[2:]) == {0, 6}
+
+
+def test_algorithm_4_groups_come_before_stays():
+    n = 8
+    engine = StandIn(psi=np.ones(n), gain=[10, 9, 1, 1, 1, 1, 1, 1], groups=[0, 0, 2, 2, 0, 0, 0, 0])
+    steps = start(Practical(q=4, n_new=2), engine, stop="gain")
+    next(steps)
+    engine.gain = np.array([1, 1, 10, 9, 1, 1, 1, 1.0])
+    next(steps)
+    engine.gain = np.array([1, 1, 1, 1, 10, 9, 1, 1.0])
+    assert set(next(steps).W[2:]) == {0, 1}  # free with two stays before bounded with one
+
+
+def test_algorithm_4_never_repeats_a_sample():
+    rng = np.random.default_rng(0)
+    engine = StandIn(psi=np.ones(40), gain=rng.random(40), groups=rng.integers(3, size=40))
+    for _, choice in zip(range(30), start(Practical(q=12, n_new=5), engine, stop="gain"), strict=False):
+        assert len(set(choice.W)) == len(choice.W) <= 12
+        engine.gain = rng.random(40)
+        engine.group_of = rng.integers(3, size=40)
+
+
+def test_active_set_is_exhausted_before_the_rest_is_examined():
+    engine = StandIn(psi=[0.2, 5.0, 0.3, 9.0], support=[0, 2])
+    steps = start(MaxViolator(active_set=True), engine)
+    assert list(next(steps).W) == [2]
+    assert {among for among, _ in engine.asked} == {"support"}
+    engine.psi[[0, 2]] = 0.0
+    assert list(next(steps).W) == [3]
+    engine.support = np.array([0, 2, 3])
+    engine.psi[3] = 0.5
+    assert list(next(steps).W) == [3]
+    engine.psi[:] = 0.0
+    assert list(steps) == []
+    assert engine.asked[-1][0] == "rest"
+
+
+def test_cooling_formulas():
+    """Crammer & Singer, Section 7, epsilon_0 = 0.999."""
+    for t in (0, 1, 5, 90):
+        assert COOLING["exponential"](t) == pytest.approx(0.999 * math.exp(-t))
+        assert COOLING["linear"](t) == pytest.approx(0.999 / (t + 1))
+        assert COOLING["logarithmic"](t) == pytest.approx(0.999 / math.log10(t + 10))
+
+
+@pytest.mark.parametrize("cooling", list(COOLING))
+def test_cooling_never_rises_starts_loose_and_ends_at_tol(cooling):
+    engine = StandIn(psi=np.linspace(0.0, 3.0, 50))
+    for choice in start(MaxViolator(cooling=cooling), engine, tol=1e-3):
+        engine.psi[choice.W] *= 0.5
+    thresholds = [above for _, above in engine.asked]
+    assert thresholds[0] == pytest.approx(0.999)
+    assert thresholds[-1] == pytest.approx(1e-3)
+    assert all(later <= sooner for sooner, later in itertools.pairwise(thresholds))
+    assert engine.psi.max() <= 1e-3
+
+
+def test_cooling_ignores_small_violators_at_first():
+    engine = StandIn(psi=[0.5, 2.0])
+    assert list(next(start(MaxViolator(q=2, cooling="logarithmic"), engine)).W) == [1]
+
+
+def test_growing_keeps_all_support_vectors():
+    rng = np.random.default_rng(1)
+    engine = StandIn(psi=rng.random(500) + 1)
+    steps = start(Growing(start=20, least=10), engine)
+    first = next(steps).W
+    assert len(first) == len(set(first)) == 20
+    engine.support = np.sort(first[:15])
+    engine.psi[first] = 0.0
+    second = next(steps).W
+    assert set(engine.support) <= set(second)
+    added = np.setdiff1d(second, engine.support)
+    assert set(added) == set(np.argsort(-engine.psi)[: len(added)])
+    assert len(added) >= 10
+
+
+def test_growing_respects_the_memory_budget_and_keeps_free_ones_first():
+    n = 400
+    engine = StandIn(
+        psi=np.ones(n), support=np.arange(100), groups=np.where(np.arange(n) < 50, 2, 0), block=80
+    )
+    engine.psi[:100] = 0.0
+    W = next(start(Growing(least=30), engine)).W
+    assert len(W) == 80
+    assert len(set(W) & set(range(50))) == 0  # bounded ones wait
+
+
+def test_cyclic_visits_everyone_in_turn():
+    engine = StandIn(psi=np.ones(7))
+    steps = start(Cyclic(q=3), engine)
+    assert [list(next(steps).W) for _ in range(4)] == [[0, 1, 2], [3, 4, 5], [6], [0, 1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("rule", "settings"),
+    [
+        (MaxViolator, {"q": 0}),
+        (Gain, {"q": 1.5}),
+        (MaxViolator, {"cooling": "frosty"}),
+        (Practical, {"q": 4, "n_new": 5}),
+        (Practical, {"n_new": 0}),
+        (Cyclic, {"q": -1}),
+    ],
+)
+def test_impossible_rules_are_refused(rule, settings):
+    with pytest.raises(ValueError, match="|".join(settings)):
+        rule(**settings)
+
+
+RULES = [
+    MaxViolator(),
+    MaxViolator(q=5),
+    MaxViolator(active_set=True),
+    *(MaxViolator(active_set=True, cooling=cooling) for cooling in COOLING),
+    Gain(),
+    Gain(q=5),
+    Gain(active_set=True, cooling="linear"),
+    Practical(q=10, n_new=4),
+    Practical(q=3, n_new=3),
+    Growing(start=4, least=2),
+    Cyclic(),
+    Cyclic(q=7),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+def test_every_rule_reaches_the_optimum(rule, iris):
+    X, y = iris
+    solver = Decomposition(rule, CoordinateDescent())
+    model = KernelSVC(C=2.0, gamma=0.3, solver=solver, tol=1e-4).fit(X, y)
+    audit(model, kernel_matrix("rbf", X, gamma=0.3), y, 2.0, 1e-4)
