@@ -22,7 +22,7 @@ bench: $(PACKAGE)
 lint: $(PACKAGE)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --strict src
+	$(BIN)/mypy
 
 format: $(PACKAGE)
 	$(BIN)/ruff check --fix .

@@ -8,11 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from sklearn import datasets
 from sklearn.preprocessing import StandardScaler
 
-settings.register_profile("multimargin", deadline=None, derandomize=True, max_examples=60, print_blob=True)
+settings.register_profile(
+    "multimargin",
+    deadline=None,
+    derandomize=True,
+    max_examples=60,
+    phases=(Phase.explicit, Phase.generate, Phase.shrink),
+)
 settings.load_profile("multimargin")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"

@@ -172,6 +172,7 @@ def solve_binary(K, sign, C):
 def project_simplex(D, C):
     """The z >= 0 with sum C nearest to D, by exact search over the breakpoints in extended precision."""
     D = np.asarray(D, dtype=np.longdouble)
+    D = D - D.max()
     order = np.sort(D)[::-1]
     count = np.arange(1, len(D) + 1)
     thetas = (np.cumsum(order) - np.longdouble(C)) / count

@@ -100,7 +100,6 @@ def test_gamma_out_of_range(kernel, gamma):
         ({"tol": 0.0}, "tol"),
         ({"tol": -1e-3}, "tol"),
         ({"tol": np.nan}, "tol"),
-        ({"max_iter": 0}, "max_iter"),
         ({"max_iter": -2}, "max_iter"),
         ({"time_limit": -1.0}, "time_limit"),
         ({"time_limit": np.nan}, "time_limit"),

@@ -10,7 +10,7 @@ import sklearn
 from helpers import METHODS, audit, unfinished
 from oracle import certify, full_alpha, kernel_matrix
 from sklearn.datasets import load_digits
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.fixes import parse_version
 
 from multimargin import KernelSVC
@@ -134,6 +134,17 @@ def test_max_iter(method, digits, kernel):
     audit(model, kernel, y, 4.0)  # an honest certificate of an unfinished model
 
 
+def test_no_iteration_at_all(digits, kernel):
+    """max_iter=0: the zero model, whose primal is the sum of the costs; or a certificate of a warm start."""
+    X, y = digits
+    model = svc(max_iter=0, warm_start=True)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        model.fit(X, y)
+    assert len(model.support_) == 0
+    assert model.primal_objective_ == model.duality_gap_ == pytest.approx(4.0 * len(y))
+    assert (model.predict(X) == model.classes_[0]).all()
+
+
 def test_time_limit(digits, kernel):
     X, y = digits
     model = svc(solver="mcsvm", time_limit=0.02, tol=1e-13, engine="numpy")
@@ -247,6 +258,20 @@ def test_no_warning_when_converged(digits):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         svc().fit(*digits)
+
+
+def test_failed_refit_does_not_mix_two_models(digits):
+    """Interrupted while learning other labels: the old model still answers, or none does."""
+    X, y = digits
+    model = svc().fit(X, y)
+    model.set_params(callback=lambda row: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        model.fit(X, y % 2)
+    try:
+        answers = model.predict(X)
+    except NotFittedError:
+        return
+    assert np.mean(answers == y) > 0.9
 
 
 def test_failed_fit_leaves_no_half_model(digits):

@@ -34,7 +34,8 @@ SCRIPT = textwrap.dedent(
     try:
         model.fit(X, y)
         heard = time.monotonic()
-        print("kept", heard, model.status_.name, model.duality_gap_ > 0, len(model.predict(X[:5])), flush=True)
+        facts = model.status_.name, model.duality_gap_ > 0, len(model.predict(X[:5]))
+        print("kept", heard, *facts, flush=True)
     except KeyboardInterrupt:
         print("raised", time.monotonic(), hasattr(model, "dual_coef_"), flush=True)
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from . import kernels
+from . import _wait_policy, kernels  # noqa: F401  (_wait_policy loads the native module)
 from ._versions import show_versions
 from .decomposition import Decomposition
 from .estimators import KernelSVC

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -22,14 +20,21 @@ from .kernels import Kernel, make_kernel
 from .memory import cache_bytes
 from .methods import find_method
 from .monitor import Monitor, Observer
-from .problems import PROBLEMS, Problem
+from .problems import PROBLEMS
 from .progress import Progress, SklearnCallbacks
 from .sklearn_callbacks import CallbackSupportMixin, callback_context, with_callbacks
 from .solution import Solution, TraceRow
 from .threads import effective_threads
-from .typing import Data, FloatArray, IntArray
+from .typing import FloatArray, IntArray
+from .validation import canonical, check_choice, check_integer, check_number, same_storage
 from .weights import check_weights, sample_costs
 
+_DATA: dict[str, Any] = {  # what scikit-learn's validate_data is asked for
+    "accept_sparse": "csr",
+    "dtype": [np.float64, np.float32],
+    "order": "C",
+    "accept_large_sparse": True,
+}
 _BIAS_SCALE = {"none": 0.0, "regularized": 1.0}  # the constant added to the kernel
 
 
@@ -74,6 +79,9 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         MB (2**20 bytes) for kernel rows; "auto" is half of the free memory.
     working_set_size : int or "auto", default="auto"
         Samples optimised together; "auto" is the method's own choice.
+    shrinking : bool, default=True
+        Leave samples that have met their condition for several checks out of the next ones. The final
+        proof always covers all samples.
     class_weight : dict, "balanced" or None, default=None
         Factors of ``C`` for each class.
     engine : {"auto", "cpu", "numpy"}, default="auto"
@@ -148,6 +156,7 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         time_limit: float | None = None,
         cache_size: float | str = "auto",
         working_set_size: int | str = "auto",
+        shrinking: bool = True,
         class_weight: dict[Any, float] | str | None = None,
         engine: str = "auto",
         n_threads: int | None = None,
@@ -171,6 +180,7 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.time_limit = time_limit
         self.cache_size = cache_size
         self.working_set_size = working_set_size
+        self.shrinking = shrinking
         self.class_weight = class_weight
         self.engine = engine
         self.n_threads = n_threads
@@ -224,7 +234,7 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         task = Task(
             problem,
             kernel.resolve(used, weight[kept] if sample_weight is not None else None),
-            _canonical(used),
+            canonical(used),
             coded,
             C,
             len(labels),
@@ -247,7 +257,11 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         method = find_method(self.solver, self.working_set_size)
         seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31)
         options = EngineOptions(
-            effective_threads(self.n_threads), cache_bytes(self.cache_size), self.dtype, int(seed)
+            effective_threads(self.n_threads),
+            cache_bytes(self.cache_size),
+            self.dtype,
+            bool(self.shrinking),
+            int(seed),
         )
         engine = find_engine(self.engine)(task, options)
         progress = Progress(self.tol, int(self.verbose)) if self.verbose else None
@@ -292,7 +306,7 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _store(self, task: Task, kept: IntArray, rows: int, solution: Solution) -> None:
         for name, value in self._model(task, kept, solution.alpha).items():
             setattr(self, name, value)
-        ids = np.searchsorted(kept, self.support_)
+        ids = np.atleast_1d(np.searchsorted(kept, self.support_))
         self.status_ = solution.status
         self.n_iter_ = len(solution.trace)
         self.violation_ = solution.violation
@@ -321,9 +335,10 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             The largest score is the predicted class.
         """
         check_is_fitted(self)
-        X = _canonical(validate_data(self, X, reset=False, **_DATA))
+        X = canonical(validate_data(self, X, reset=False, **_DATA))
+        X, support = (X, self._support) if self._kernel.pairwise else same_storage(X, self._support)
         scores = find_engine(self.engine).scores(
-            self._kernel, self._support, self.dual_coef_, X, n_threads=effective_threads(self.n_threads)
+            self._kernel, support, self.dual_coef_, X, n_threads=effective_threads(self.n_threads)
         )
         scores += self.intercept_
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
@@ -411,8 +426,7 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         array([10])
         """
         check_is_fitted(self)
-        if not isinstance(k, Integral) or k < 1:
-            raise ValueError(f"k must be an integer >= 1, got {k!r}.")
+        check_integer("k", k, 1)
         costs = self._costs[np.searchsorted(self._kept, self.support_)]
         norms = np.linalg.norm(self.dual_coef_, axis=1) / costs
         order = np.lexsort((-self._support_loss, -norms.round(6)))
@@ -420,28 +434,28 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     # -- validation --------------------------------------------------------------------------------
     def _check_params(self) -> None:
-        _check_choice("machine", self.machine, tuple(PROBLEMS))
-        _check_choice("bias", self.bias, tuple(_BIAS_SCALE))
-        _check_choice("dtype", self.dtype, ("auto", "float32", "float64"))
-        _check_choice("on_interrupt", self.on_interrupt, ("raise", "keep"))
-        _check_number("C", self.C, above=0.0)
-        _check_number("tol", self.tol, above=0.0)
+        check_choice("machine", self.machine, tuple(PROBLEMS))
+        check_choice("bias", self.bias, tuple(_BIAS_SCALE))
+        check_choice("dtype", self.dtype, ("auto", "float32", "float64"))
+        check_choice("on_interrupt", self.on_interrupt, ("raise", "keep"))
+        check_number("C", self.C)
+        check_number("tol", self.tol)
         if self.time_limit is not None:
-            _check_number("time_limit", self.time_limit, above=0.0)
+            check_number("time_limit", self.time_limit)
         if self.cache_size != "auto":
-            _check_number("cache_size", self.cache_size, above=-1e-300, what="'auto' or a number of MB >= 0")
+            check_number("cache_size", self.cache_size, positive=False)
         if self.working_set_size != "auto":
-            _check_integer("working_set_size", self.working_set_size, 1)
+            check_integer("working_set_size", self.working_set_size, 1)
         if self.n_threads is not None:
-            _check_integer("n_threads", self.n_threads, 1)
-        _check_integer("max_iter", self.max_iter, -1)
+            check_integer("n_threads", self.n_threads, 1)
+        check_integer("max_iter", self.max_iter, -1)
         if self.callback is not None and not callable(self.callback):
             raise TypeError(f"callback must be callable or None, got {self.callback!r}.")
         find_engine(self.engine)
         find_method(self.solver, self.working_set_size)
 
     def _previous_alpha(self, n: int, labels: np.ndarray) -> FloatArray | None:
-        """alpha of the previous fit, if it fits this problem."""
+        """The previous solution, if it is of this problem's shape."""
         if not self.warm_start or not hasattr(self, "dual_coef_"):
             return None
         if self._rows_fitted != n or not np.array_equal(self.classes_, labels):
@@ -456,39 +470,3 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         pairwise = self.kernel == "precomputed" or getattr(self.kernel, "pairwise", False)
         tags.input_tags.pairwise = bool(pairwise)
         return tags
-
-
-_DATA: dict[str, Any] = {
-    "accept_sparse": "csr",
-    "dtype": [np.float64, np.float32],
-    "order": "C",
-    "accept_large_sparse": True,
-}
-
-
-def _canonical(X: Data) -> Data:
-    """Sparse data without duplicate entries; dense data as it is."""
-    if sp.issparse(X) and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
-
-
-def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
-
-
-def _check_number(name: str, value: object, *, above: float, what: str | None = None) -> None:
-    what = what or f"a finite number > {above:g}"
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be {what}, got {value!r}.")
-    if not above < float(value) < np.inf:
-        raise ValueError(f"{name} must be {what}, got {value!r}.")
-
-
-def _check_integer(name: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be an integer >= {least}, got {value!r}.")
-    if int(value) < least:
-        raise ValueError(f"{name} must be an integer >= {least}, got {value!r}.")

@@ -19,7 +19,7 @@ import numpy as np
 from .problems import Problem
 from .problems.base import Rows
 from .typing import FloatArray, IntArray, LabelArray
-from .updates import UPDATES
+from .updates import UPDATES, Update
 
 
 class Block(NamedTuple):
@@ -84,7 +84,9 @@ class CoordinateDescent(InnerSolver):
         return updates
 
     @staticmethod
-    def _visit(problem, block, update, i, threshold, rng) -> bool:  # type: ignore[no-untyped-def]
+    def _visit(
+        problem: Problem, block: Block, update: Update, i: int, threshold: float, rng: np.random.Generator
+    ) -> bool:
         row = Rows(*(part[i : i + 1] for part in block.rows()))
         if problem.measure(row)[0][0] <= threshold:
             return False
@@ -99,9 +101,10 @@ class CoordinateDescent(InnerSolver):
 
 @dataclass(frozen=True)
 class ProjectedGradient(InnerSolver):
-    """Niu & Yuan's Algorithm 3: exact projection, multi-step Barzilai-Borwein lengths over the last
-    ``memory`` + 1 pairs, Dai & Fletcher's nonmonotone line search, stop on max_i g_i/C_i ≤ eps.
+    """Projected gradient, Niu & Yuan's Algorithm 3.
 
+    Exact projection, multi-step Barzilai-Borwein lengths over the last ``memory`` + 1 pairs, Dai &
+    Fletcher's nonmonotone line search with ``patience`` failures, stop on max_i g_i/C_i ≤ eps.
     ``initial_step`` is "projected" (Dai & Fletcher: 1/‖P(w - F) - w‖_∞) or "ell" (the paper's 1/‖ℓ‖_∞).
     """
 
@@ -123,10 +126,11 @@ class ProjectedGradient(InnerSolver):
         w, F, y, C, K = block.alpha, block.G, block.y, block.C, block.K
         w_old, G_old = w.copy(), F.copy()
         f = f_best = f_c = 0.0
-        f_ref, failures, pairs = np.inf, 0, []
+        f_ref, failures = np.inf, 0
+        pairs: list[tuple[float, float]] = []  # (⟨s, s⟩, ⟨s, y⟩), oldest first
         w_best = w.copy()
         rho = self._clip(self._first_step(problem, block))
-        for iteration in range(self.max_iter):  # noqa: B007
+        for iteration in range(self.max_iter):
             if (problem.measure(block.rows())[1] / C).max() <= eps:
                 break
             d = problem.project(w - rho * F, y, C) - w

@@ -35,6 +35,10 @@ def _dots(A: Data, B: Data) -> FloatArray:
     return _dense(as_float64(A) @ as_float64(B).T)
 
 
+def _exp(values: FloatArray) -> FloatArray:
+    return np.exp(values, out=values)
+
+
 def _sqnorms(A: Data) -> FloatArray:
     A = as_float64(A)
     squares = A.multiply(A).sum(axis=1) if sp.issparse(A) else np.einsum("ij,ij->i", A, A)
@@ -102,7 +106,9 @@ class _Scaled(Kernel):
             if self.gamma not in ("scale", "auto"):
                 raise ValueError(f"gamma must be 'scale', 'auto' or a positive number, got {self.gamma!r}.")
         elif not isinstance(self.gamma, Real) or not (0 < self.gamma < np.inf):
-            raise ValueError(f"gamma must be 'scale', 'auto' or a positive finite number, got {self.gamma!r}.")
+            raise ValueError(
+                f"gamma must be 'scale', 'auto' or a positive finite number, got {self.gamma!r}."
+            )
 
     def resolve(self, X: Data, weight: FloatArray | None = None) -> Self:
         if not isinstance(self.gamma, str):
@@ -139,7 +145,7 @@ class RBF(_Scaled):
     native: ClassVar[str | None] = "rbf"
 
     def between(self, A: Data, B: Data) -> FloatArray:
-        return np.exp(-self._gamma * euclidean_distances(as_float64(A), as_float64(B), squared=True))
+        return _exp(-self._gamma * euclidean_distances(as_float64(A), as_float64(B), squared=True))
 
     def diagonal(self, A: Data) -> FloatArray:
         return np.ones(A.shape[0])
@@ -152,7 +158,7 @@ class Laplacian(_Scaled):
     native: ClassVar[str | None] = "laplacian"
 
     def between(self, A: Data, B: Data) -> FloatArray:
-        return np.exp(-self._gamma * manhattan_distances(as_float64(A), as_float64(B)))
+        return _exp(-self._gamma * manhattan_distances(as_float64(A), as_float64(B)))
 
     def diagonal(self, A: Data) -> FloatArray:
         return np.ones(A.shape[0])

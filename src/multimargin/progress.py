@@ -46,7 +46,8 @@ class Progress:
             self._bar.update(max(0, done - self._bar.n))
         else:
             sys.stderr.write(
-                f"[multimargin] {row.seconds:7.1f} s  iteration {row.iteration}  violation {row.violation:.2e}"
+                f"[multimargin] {row.seconds:7.1f} s  iteration {row.iteration}"
+                f"  violation {row.violation:.2e}"
                 f"  dual {row.dual:.8g}  SVs {row.support}  kernel rows {row.rows} (+{row.hits} cached)\n"
             )
 
@@ -72,7 +73,9 @@ class SklearnCallbacks:
     must not spend its time in hooks.
     """
 
-    def __init__(self, estimator: Any, context: Any, X: Any, y: Any, attributes: Callable[[], dict[str, Any]]):
+    def __init__(
+        self, estimator: Any, context: Any, X: Any, y: Any, attributes: Callable[[], dict[str, Any]]
+    ):
         self._estimator, self._context, self._X, self._y = estimator, context, X, y
         self._attributes = attributes
         self._last = -math.inf

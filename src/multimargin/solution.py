@@ -52,10 +52,7 @@ class TraceRow(NamedTuple):
 
 
 _DTYPE = np.dtype(
-    [
-        (name, "f8" if name in ("seconds", "violation", "dual", "gap") else "i8")
-        for name in TraceRow._fields
-    ]
+    [(name, "f8" if name in ("seconds", "violation", "dual", "gap") else "i8") for name in TraceRow._fields]
 )
 
 

@@ -30,7 +30,7 @@ def effective_threads(n_threads: int | None) -> int:
     if _forked or not _core.openmp():
         return 1
     if n_threads is None:
-        return max(1, min(joblib.cpu_count(), _core.max_threads()))
+        return max(1, min(int(joblib.cpu_count()), _core.max_threads()))
     return n_threads
 
 
@@ -41,4 +41,5 @@ def _controller() -> threadpoolctl.ThreadpoolController:
 
 def blas_threads(n: int) -> AbstractContextManager[Any]:
     """Limit every loaded BLAS to ``n`` threads inside the context."""
-    return _controller().limit(limits=n, user_api="blas")
+    limit: AbstractContextManager[Any] = _controller().limit(limits=n, user_api="blas")
+    return limit

@@ -101,7 +101,7 @@ def _by_threshold(find: Theta) -> Update:
 def update_smo(
     alpha: FloatArray, G: FloatArray, y: int, C: float, kii: float, rng: np.random.Generator
 ) -> FloatArray:
-    """Pairs: p = argmax G, q = argmin G with z_q > 0, λ = min((G_p - G_q)/(2 K_ii), z_q) moves from q to p."""
+    """Pairs: λ = min((G_p - G_q)/(2 K_ii), z_q) moves from q = argmin_{z_q > 0} G to p = argmax G."""
     if kii <= 0:
         return _best_vertex(alpha, G, y, C)
     z, G = _simplex(alpha, y, C), G.copy()
@@ -134,7 +134,7 @@ def update_frank_wolfe(
 
 
 def _best_vertex(alpha: FloatArray, G: FloatArray, y: int, C: float) -> FloatArray:
-    """argmin ⟨G, a⟩: C(e_y - e_p) with p = argmax G; the old row where it is optimal already."""
+    """The a of least ⟨G, a⟩: C(e_y - e_p) with p = argmax G; the old row where it is optimal already."""
     z = _simplex(alpha, y, C)
     if G[z > ON_BOUND * C].min() == G.max():
         return alpha.copy()

@@ -56,7 +56,7 @@ COOLING: dict[str, Callable[[int], float]] = {
 }
 # The logarithmic schedule alone would need 10^999 passes to come down to 1e-3, so a pass asks for at most
 # this share of the violation the pass before it left.
-COOLING_SHARE = 0.5
+COOLING_SHARE = 0.9
 
 
 @dataclass(frozen=True)
@@ -89,15 +89,15 @@ class Greedy(WorkingSet):
         t, left = 0, math.inf
         while True:
             eps = self._accuracy(t, left, tol)
-            seen = {group: 0.0 for group in groups}
+            violations: list[float] = []
             for group in groups:
                 worst = engine.worst(self.q, rank=self.rank, stop=stop, above=eps, among=group)
-                seen[group] = worst.violation
+                violations.append(worst.violation)
                 if len(worst.ids):
                     yield Choice(worst.ids, worst.violation, worst.gap)
                     break
             else:  # this pass is complete
-                left = max(seen.values())
+                left = max(violations)
                 if eps <= tol:
                     return
                 t += 1
@@ -149,7 +149,7 @@ class Practical(WorkingSet):
         previous = np.empty(0, dtype=np.int64)
         stays = np.zeros(engine.n, dtype=np.int64)
         while True:
-            worst = engine.worst(self.n_new, rank="gain", stop=stop)
+            worst = engine.worst(self.n_new, rank="gain", stop=stop, tol=tol)
             if worst.violation <= tol:
                 return
             W = np.concatenate([worst.ids, self._inherit(engine, previous, worst.ids, stays)])
@@ -224,7 +224,7 @@ class Cyclic(WorkingSet):
 
     def choose(self, engine: Engine, stop: str, tol: float, rng: np.random.Generator) -> Iterator[Choice]:
         while True:
-            worst = engine.worst(1, rank="psi", stop=stop)
+            worst = engine.worst(1, rank="psi", stop=stop, tol=tol)
             if worst.violation <= tol:
                 return
             for first in range(0, engine.n, self.q):

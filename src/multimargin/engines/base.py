@@ -45,6 +45,7 @@ class EngineOptions:
     n_threads: int = 1
     cache_bytes: int = 200 << 20
     dtype: str = "auto"  # of kernel rows: "auto", "float32" or "float64"
+    shrinking: bool = True
     seed: int = 0
 
 
@@ -91,10 +92,21 @@ class Engine(ABC):
     # -- look ------------------------------------------------------------------------------------
     @abstractmethod
     def worst(
-        self, k: int, *, rank: str = "psi", stop: str = "psi", above: float = 0.0, among: str = "all"
+        self,
+        k: int,
+        *,
+        rank: str = "psi",
+        stop: str = "psi",
+        above: float = 0.0,
+        among: str = "all",
+        tol: float | None = None,
     ) -> Worst:
-        """The ``k`` samples of ``among`` ("all", "support", "rest") with the largest ``rank`` whose
-        ``stop`` measure exceeds ``above``. Measures: "psi" (violation), "gain" (gap)."""
+        """The ``k`` samples with the largest ``rank`` whose ``stop`` measure exceeds ``above``.
+
+        Measures are "psi" (violation) and "gain" (gap). ``among`` is "all", "support" or "rest".
+        With shrinking an engine may examine fewer than all samples, as long as those show a violation
+        above ``tol`` (``above`` if None).
+        """
 
     @property
     @abstractmethod
@@ -128,8 +140,10 @@ class Engine(ABC):
 
     @abstractmethod
     def update(self, block: Block) -> bool:
-        """Take over a solved block: alpha, G, dual. Computes kernel rows only of samples that moved;
-        returns whether any did."""
+        """Take over a solved block: alpha, G, dual. Returns whether any sample moved.
+
+        Kernel rows are computed only of samples that did.
+        """
 
     # -- certify ---------------------------------------------------------------------------------
     @abstractmethod
@@ -142,12 +156,10 @@ class Engine(ABC):
 
     @abstractmethod
     def result(self) -> tuple[FloatArray, FloatArray]:
-        """alpha and the scores S, both (n, m)."""
+        """The coefficients alpha and the scores S, both (n, m)."""
 
     # -- predict ---------------------------------------------------------------------------------
     @classmethod
     @abstractmethod
-    def scores(
-        cls, kernel: Kernel, support: Any, coef: FloatArray, X: Data, *, n_threads: int
-    ) -> FloatArray:
+    def scores(cls, kernel: Kernel, support: Any, coef: FloatArray, X: Data, *, n_threads: int) -> FloatArray:
         """Σ_i K(x, sv_i) coef_i for every row of ``X``, in blocks of bounded memory."""

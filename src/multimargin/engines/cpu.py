@@ -141,9 +141,7 @@ class CpuEngine(NumpyEngine):
         )
 
     @classmethod
-    def scores(
-        cls, kernel: Kernel, support: Any, coef: FloatArray, X: Data, *, n_threads: int
-    ) -> FloatArray:
+    def scores(cls, kernel: Kernel, support: Any, coef: FloatArray, X: Data, *, n_threads: int) -> FloatArray:
         if kernel.native is None or not len(coef):
             return super().scores(kernel, support, coef, X, n_threads=n_threads)
         dtype = "float32" if X.dtype == support.dtype == np.float32 else "float64"

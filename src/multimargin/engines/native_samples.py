@@ -22,9 +22,7 @@ DIRECT_FEATURES = 32  # up to here direct differences are as fast as products
 _FLOAT32_REACH = 50.0
 _FLOAT32_LARGEST = 1e15  # squares must not overflow float32
 
-_core.set_blas(
-    scipy.linalg.cython_blas.__pyx_capi__["sgemm"], scipy.linalg.cython_blas.__pyx_capi__["dgemm"]
-)
+_core.set_blas(scipy.linalg.cython_blas.__pyx_capi__["sgemm"], scipy.linalg.cython_blas.__pyx_capi__["dgemm"])
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ class Layout:
         """The kernel's native parameters."""
         k = self.kernel
         gamma, coef0, degree = (getattr(k, name, 0) for name in ("gamma", "coef0", "degree"))
-        return _core.KernelSpec(k.native, float(gamma), float(coef0), int(degree), float(offset))
+        return _core.KernelSpec(str(k.native), float(gamma), float(coef0), int(degree), float(offset))
 
     def samples(self, X: Data) -> _core.Samples:
         """Rows of ``X`` in native form."""

@@ -18,6 +18,8 @@ from ..typing import Data, FloatArray, IntArray
 from .base import Certificate, Counts, Engine, EngineOptions, Task, Worst
 
 TINY_DIAGONAL = 1e-12  # K_ii is at least this share of the largest, except where it is zero
+_FULL_CHECK_EVERY = 20  # shrinking: checks between two that look at all samples
+_CALM_CHECKS = 3  # shrinking: full checks a zero sample must pass to be left out
 _SCORE_VALUES = 1 << 22  # kernel values held at a time when scores are computed
 
 
@@ -33,6 +35,8 @@ class NumpyEngine(Engine):
         self._rng = np.random.default_rng(options.seed)
         self._rows_computed = 0
         self.violators = self.n
+        self._calm, self._checks = np.zeros(self.n, dtype=np.int64), 0
+        self._near_ids = np.arange(self.n)
         self._psi, self._gain = np.zeros(self.n), np.zeros(self.n)
         self._load()
         self.dtype = self._row_dtype()
@@ -95,12 +99,29 @@ class NumpyEngine(Engine):
 
     # -- look --------------------------------------------------------------------------------------
     def worst(
-        self, k: int, *, rank: str = "psi", stop: str = "psi", above: float = 0.0, among: str = "all"
+        self,
+        k: int,
+        *,
+        rank: str = "psi",
+        stop: str = "psi",
+        above: float = 0.0,
+        among: str = "all",
+        tol: float | None = None,
     ) -> Worst:
+        if among == "all" and (near := self._near()) is not None:
+            found = self._worst_of(near, k, rank, stop, above)
+            if found.violation > (above if tol is None else tol):
+                return found
         ids = {"all": None, "support": self.support, "rest": self._rest}[among]
+        return self._worst_of(ids, k, rank, stop, above)
+
+    def _worst_of(self, ids: IntArray | None, k: int, rank: str, stop: str, above: float) -> Worst:
         if ids is not None and not len(ids):
             return Worst(np.empty(0, dtype=np.int64), 0.0, math.nan)
         self._measure(ids)
+        if ids is None and self.options.shrinking:
+            self._calm = np.where((self._psi == 0) & ~self._is_support, self._calm + 1, 0)
+            self._near_ids, self._checks = np.flatnonzero(self._calm < _CALM_CHECKS), 0
         at = slice(None) if ids is None else ids
         psi, gain = self._psi[at], self._gain[at]
         value = psi / self.problem.kappa if stop == "psi" else gain / self.task.C[at]
@@ -113,12 +134,22 @@ class NumpyEngine(Engine):
             float(gain.sum()) if ids is None else math.nan,
         )
 
+    def _near(self) -> IntArray | None:
+        """Shrinking: the samples worth a look, or None when all are due.
+
+        Samples that were zero and met their condition in the last few full checks wait for the next one.
+        """
+        self._checks += 1
+        if not self.options.shrinking or self._checks % _FULL_CHECK_EVERY == 0:
+            return None
+        return self._near_ids if len(self._near_ids) < 0.9 * self.n else None
+
     @property
     def support(self) -> IntArray:
         return self._support
 
     def _set_support(self) -> None:
-        self._is_support = self.alpha.any(axis=1)
+        self._is_support = np.asarray(self.alpha.any(axis=1))
         self._list_support()
 
     def _list_support(self) -> None:
@@ -178,13 +209,15 @@ class NumpyEngine(Engine):
     def _rows_at_once(self) -> int:
         """Rows computed in one go: short enough that Ctrl-C is heard within a second."""
         values = max(1, 20_000_000_000 // (self.n * (self.task.X.shape[1] + 20)))
-        return max(1, min(values, self.cache.capacity or 64))
+        return int(max(1, min(values, self.cache.capacity or 64)))
 
     # -- certify -----------------------------------------------------------------------------------
     def refresh(self) -> None:
         S = self._exact_scores()
         if not np.isfinite(S).all():
-            raise ValueError("The kernel gave NaN or infinite values. Scale the features or change its parameters.")
+            raise ValueError(
+                "The kernel gave NaN or infinite values. Scale the features or change its parameters."
+            )
         self.G = self.problem.gradient(S, self.task.y)
         self.dual = self.problem.dual(self.alpha, S, self.task.y)
 
@@ -214,9 +247,7 @@ class NumpyEngine(Engine):
 
     # -- predict -----------------------------------------------------------------------------------
     @classmethod
-    def scores(
-        cls, kernel: Kernel, support: Any, coef: FloatArray, X: Data, *, n_threads: int
-    ) -> FloatArray:
+    def scores(cls, kernel: Kernel, support: Any, coef: FloatArray, X: Data, *, n_threads: int) -> FloatArray:
         out = np.zeros((X.shape[0], coef.shape[1]))
         step = max(1, _SCORE_VALUES // max(1, len(coef)))
         with blas_threads(n_threads):

@@ -65,17 +65,31 @@ void check_ids(const Ids& ids, Index n, const char* message) {
   for (Index k = 0; k < length(ids); ++k) require(ids.data()[k] >= 0 && ids.data()[k] < n, message);
 }
 
+// The labels of the rows ids, or of all rows.
+void check_labels(const Labels& y, Index m, const std::optional<Ids>& ids) {
+  const Index count = ids ? length(*ids) : length(y);
+  bool valid = true;
+  for (Index k = 0; k < count; ++k) {
+    const std::int32_t label = y.data()[ids ? ids->data()[k] : k];
+    valid &= label >= 0 && label < m;
+  }
+  require(valid, "y must be in 0..m-1");
+}
+
 template <class A>
-void check_state(const ConstMatrix& G, const A& alpha, const Labels& y, const ConstVector& C) {
+void check_shapes(const ConstMatrix& G, const A& alpha, const Labels& y, const ConstVector& C) {
   const Index n = length(G), m = length(G, 1);
   require(m >= 2, "G needs at least two classes (columns)");
   require(length(alpha) == n && length(alpha, 1) == m, "alpha must have the shape of G");
   require(length(y) == n, "y must have one label a row of G");
   require(length(C) == n, "C must have one value a row of G");
-  for (Index i = 0; i < n; ++i) {
-    require(y.data()[i] >= 0 && y.data()[i] < m, "y must be in 0..m-1");
+}
+
+void check_state(const ConstMatrix& G, const Matrix& alpha, const Labels& y, const ConstVector& C) {
+  check_shapes(G, alpha, y, C);
+  check_labels(y, length(G, 1), std::nullopt);
+  for (Index i = 0; i < length(C); ++i)
     require(C.data()[i] > 0.0 && std::isfinite(C.data()[i]), "C must be positive and finite");
-  }
 }
 
 void check_block(const KernelRows& K, const Matrix& G, const Matrix& alpha, const Labels& y, const ConstVector& C) {
@@ -85,9 +99,10 @@ void check_block(const KernelRows& K, const Matrix& G, const Matrix& alpha, cons
 
 void bind_measure(const ConstMatrix& G, const ConstMatrix& alpha, const Labels& y, const ConstVector& C,
                   const std::optional<Ids>& ids, const Vector& psi, const Vector& gain, int n_threads) {
-  check_state(G, alpha, y, C);
+  check_shapes(G, alpha, y, C);
   require(length(psi) == length(G) && length(gain) == length(G), "psi and gain must have one value a row of G");
   if (ids) check_ids(*ids, length(G), "ids must be rows of G");
+  check_labels(y, length(G, 1), ids);
   const MeasureArrays arrays{length(G, 1), G.data(), alpha.data(), y.data(), C.data(), psi.data(), gain.data()};
   const int threads = checked_threads(n_threads);
   nb::gil_scoped_release released;

@@ -21,9 +21,14 @@ struct DescentResult {
 // Minimises the block subproblem (block.hpp), given the diagonal of K, the start and its gradient;
 // the result is in alpha and G. Visits the rows in shuffled sweeps and gives those with a violation
 // above a threshold to Machine::minimise (CS01, Figure 2, step 2, in sweeps as in Blondel et al.,
-// Algorithm 1). The threshold is eps or, staged, starts at half the largest violation and falls
-// by 0.3 whenever a whole sweep updates nothing, down to eps. Ends when a whole sweep at eps updates
-// nothing (violation <= eps, unless float64 cannot resolve the steps) or after max_sweeps.
+// Algorithm 1). The threshold is eps or, staged, starts at half the largest violation and is
+// multiplied by 0.3 a stage, down to eps.
+//
+// A stage is one sweep over all rows, then sweeps over those that were not found exactly optimal
+// (most rows with alpha_i = 0 are), until one updates nothing, or after kStageSweeps: the violation
+// of a class with a small z_r hardly falls under frank-wolfe and must not hold up all other rows.
+// Ends when a sweep over all rows at eps updates nothing (then violation <= eps, unless float64
+// cannot resolve the steps) or after max_sweeps.
 template <class Machine, class T>
 class CoordinateDescent {
  public:
@@ -34,10 +39,8 @@ class CoordinateDescent {
         random_(seed),
         stride_(padded(block.q)),
         local_(static_cast<std::size_t>(stride_ * block.m)),
-        order_(static_cast<std::size_t>(block.q)),
         row_(static_cast<std::size_t>(3 * block.m)),
         classes_(static_cast<std::size_t>(block.m)) {
-    std::iota(order_.begin(), order_.end(), Index{0});
     for (Index i = 0; i < b_.q; ++i)
       for (Index r = 0; r < b_.m; ++r) local_[static_cast<std::size_t>(r * stride_ + i)] = b_.G[i * b_.m + r];
   }
@@ -54,11 +57,8 @@ class CoordinateDescent {
     DescentResult result{0, 0, largest_violation()};
     double threshold = staged ? std::max(eps, 0.5 * result.violation) : eps;
     while (result.violation > eps && result.sweeps < max_sweeps) {
-      const Index updates = sweep(threshold);
-      ++result.sweeps;
-      result.updates += updates;
-      if (updates > 0) continue;
-      if (threshold <= eps) break;
+      const Index updates = stage(threshold, max_sweeps, result);
+      if (threshold <= eps && updates == 0) break;
       threshold = std::max(eps, 0.3 * threshold);
     }
     result.violation = largest_violation();
@@ -66,6 +66,8 @@ class CoordinateDescent {
   }
 
  private:
+  static constexpr Index kStageSweeps = 100;
+
   // Rows a power of two apart would share cache sets when a sample's classes are gathered.
   static Index padded(Index q) {
     if (q < 64) return q;
@@ -78,25 +80,42 @@ class CoordinateDescent {
     for (Index r = 0; r < b_.m; ++r) row[r] = g[r * stride_];
   }
 
-  // Leaves the gradient of row i in row_.
-  double violation(Index i) {
-    gather(i, row_.data());
-    return Machine::violation(row_.data(), b_.alpha + i * b_.m, b_.y[i], b_.C[i], b_.m);
+  MULTIMARGIN_CLONES double violation(Index i) const {
+    return Machine::violation(local_.data() + i, stride_, b_.alpha + i * b_.m, b_.y[i], b_.C[i], b_.m);
   }
 
-  double largest_violation() {
+  double largest_violation() const {
     double worst = 0.0;
     for (Index i = 0; i < b_.q; ++i) worst = std::max(worst, violation(i));
     return worst;
   }
 
-  Index sweep(double threshold) {
-    random_.shuffle(order_.data(), b_.q);
+  // Returns the number of updates of its sweep over all rows.
+  Index stage(double threshold, Index max_sweeps, DescentResult& result) {
+    order_.resize(static_cast<std::size_t>(b_.q));
+    std::iota(order_.begin(), order_.end(), Index{0});
+    const Index over_all = sweep(threshold, result);
+    Index updates = over_all;
+    for (Index s = 1; updates > 0 && s < kStageSweeps && result.sweeps < max_sweeps; ++s)
+      updates = sweep(threshold, result);
+    return over_all;
+  }
+
+  // Visits the rows of order_ and keeps there those that were not optimal; returns the updates.
+  Index sweep(double threshold, DescentResult& result) {
+    random_.shuffle(order_.data(), static_cast<Index>(order_.size()));
     Index updates = 0;
-    for (Index i : order_) {
+    std::size_t kept = 0;
+    for (std::size_t k = 0; k < order_.size(); ++k) {
+      const Index i = order_[k];
       interrupt_.poll(b_.m);
-      if (violation(i) > threshold) updates += update(i);
+      const double before = violation(i);
+      if (before > threshold) updates += update(i);
+      if (before > 0.0) order_[kept++] = i;
     }
+    order_.resize(kept);
+    ++result.sweeps;
+    result.updates += updates;
     return updates;
   }
 
@@ -109,6 +128,7 @@ class CoordinateDescent {
     double* next = row_.data() + m;
     double* delta = next + m;
     std::copy(alpha, alpha + m, next);
+    gather(i, row_.data());
     machine_.minimise(row_.data(), diag_[i], b_.y[i], b_.C[i], next);
     Index count = 0;
     double largest = 0.0;
@@ -119,7 +139,7 @@ class CoordinateDescent {
       classes_[static_cast<std::size_t>(count)] = r;
       delta[count++] = change;
     }
-    if (!(largest > Machine::resolution(b_.C[i]))) return false;
+    if (!(largest > Machine::resolution(row_.data(), diag_[i], b_.C[i], m))) return false;
     std::copy(next, next + m, alpha);
     add_scaled_row(b_.K + i * b_.K_stride, b_.q, classes_.data(), delta, count, local_.data(), stride_);
     interrupt_.poll(count * b_.q);
@@ -133,7 +153,7 @@ class CoordinateDescent {
   Interrupt interrupt_;
   Index stride_;                // of local_
   std::vector<double> local_;   // the gradient, class-major: (m, q)
-  std::vector<Index> order_;    // of the next sweep
+  std::vector<Index> order_;    // rows of the next sweep
   std::vector<double> row_;     // three rows of m: gradient, new alpha, changes
   std::vector<Index> classes_;  // that changed
 };

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -36,15 +37,17 @@ class CrammerSinger {
     const double own = top - G[y];
     if (alpha[y] == 0.0) return {own, C * own};
     const double own_z = C - alpha[y];
-    const double low = lowest_active(G, alpha, y, C, m);
+    const double low = lowest_active(G, 1, alpha, y, C, m);
     // Off the own class z = -alpha; the own class has alpha >= 0 and drops out of this sum.
     const double others = sum_over(m, [=](Index r) { return (alpha[r] < 0.0 ? -alpha[r] : 0.0) * (top - G[r]); });
     return {top - low, others + own_z * own};
   }
 
-  static MULTIMARGIN_INLINE double violation(const double* G, const double* alpha, Index y, double C, Index m) {
-    const double top = max_of(G, m);
-    return top - (alpha[y] == 0.0 ? G[y] : lowest_active(G, alpha, y, C, m));
+  // psi alone, of a row whose gradient has its classes stride apart.
+  static MULTIMARGIN_INLINE double violation(const double* G, Index stride, const double* alpha, Index y, double C,
+                                             Index m) {
+    const double top = max_over(m, [=](Index r) { return G[r * stride]; });
+    return top - (alpha[y] == 0.0 ? G[y * stride] : lowest_active(G, stride, alpha, y, C, m));
   }
 
   // One-sample solve: reduces  <G, delta> + kii/2 |delta|^2  over alpha + delta feasible, by the
@@ -82,17 +85,22 @@ class CrammerSinger {
     alpha[y] = bounded ? C : std::min(others, C);
   }
 
-  // A change of a row that is not more than this is rounding.
-  static double resolution(double C) { return simplex::kSmallest * C; }
+  // A change of alpha that is not more than this is rounding, of alpha itself or of G.
+  static double resolution(const double* G, double kii, double C, Index m) {
+    const double largest = max_over(m, [=](Index r) { return std::abs(G[r]); });
+    return simplex::kSmallest * std::max(C, kii > 0.0 ? largest / kii : 0.0);
+  }
 
  private:
   static constexpr double kActive = 1e-8;    // z_r counts as positive above this share of C
   static constexpr double kFarAway = -1e150;  // keeps D finite; no class so low is ever active
 
-  static MULTIMARGIN_INLINE double lowest_active(const double* G, const double* alpha, Index y, double C, Index m) {
+  static MULTIMARGIN_INLINE double lowest_active(const double* G, Index stride, const double* alpha, Index y, double C,
+                                                 Index m) {
     const double cut = -kActive * C;
-    const double low = min_over(m, [=](Index r) { return alpha[r] < cut ? G[r] : kInfinity; });
-    return alpha[y] - C < cut && G[y] < low ? G[y] : low;
+    const double low = min_over(m, [=](Index r) { return alpha[r] < cut ? G[r * stride] : kInfinity; });
+    const double own = G[y * stride];
+    return alpha[y] - C < cut && own < low ? own : low;
   }
 
   // D = z + step (G - max G). Taking max G off first leaves theta's meaning and costs no digits:

@@ -9,32 +9,32 @@
 
 namespace multimargin {
 
-// Samples side by side in one pass of panel_pairs: four accumulators of a 512-bit vector each.
-template <class T>
-inline constexpr Index panel_width = 256 / sizeof(T);
+// Samples side by side in one panel.
+inline constexpr Index panel_width = tile_alignment;
 
-// out[j] = sum over features f of pair_term(a[f], b[f * ldb + j]), j < panel_width.
-template <Pair pair, class T>
-MULTIMARGIN_INLINE void panel_pairs(const T* a, const T* b, Index ldb, Index d, T* out) {
-  constexpr Index lanes = panel_width<T> / 4;
+// sums[l] += sum over `count` features f of pair_term(a[f], b[f * ldb + l]), l < panel_width.
+template <Pair pair, int count, class T>
+MULTIMARGIN_INLINE void add_features(const T* a, const T* b, Index ldb, T* sums) {
 #pragma omp simd
-  for (Index j = 0; j < lanes; ++j) {
-    T s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-    for (Index f = 0; f < d; ++f) {
-      const T* column = b + f * ldb + j;
-      s0 += pair_term<pair>(a[f], column[0]);
-      s1 += pair_term<pair>(a[f], column[lanes]);
-      s2 += pair_term<pair>(a[f], column[2 * lanes]);
-      s3 += pair_term<pair>(a[f], column[3 * lanes]);
-    }
-    out[j] = s0, out[j + lanes] = s1, out[j + 2 * lanes] = s2, out[j + 3 * lanes] = s3;
+  for (Index l = 0; l < panel_width; ++l) {
+    T sum = sums[l];
+    for (int f = 0; f < count; ++f) sum += pair_term<pair>(a[f], b[f * ldb + l]);
+    sums[l] = sum;
   }
 }
 
-// One panel of b against q rows (q x d): tile[k * ld + j].
+// One panel of b against q rows (q x d): tile[k * ld + l] = sum over features f of
+// pair_term(rows[k][f], b[f * ldb + l]), l < panel_width; four features a pass over the sums.
 template <Pair pair, class T>
 MULTIMARGIN_CLONES void panel_tile(const T* rows, Index q, const T* b, Index ldb, Index d, T* tile, Index ld) {
-  for (Index k = 0; k < q; ++k) panel_pairs<pair>(rows + k * d, b, ldb, d, tile + k * ld);
+  for (Index k = 0; k < q; ++k) {
+    const T* a = rows + k * d;
+    T* sums = tile + k * ld;
+    for (Index l = 0; l < panel_width; ++l) sums[l] = T(0);
+    Index f = 0;
+    for (; f + 4 <= d; f += 4) add_features<pair, 4>(a + f, b + f * ldb, ldb, sums);
+    for (; f < d; ++f) add_features<pair, 1>(a + f, b + f * ldb, ldb, sums);
+  }
 }
 
 template <class T>
@@ -100,24 +100,22 @@ class DenseDirect final : public RawSamples<T> {
 
     template <Pair pair>
     void fill_panels(Index begin, Index end, T* tile, Index ld) {
-      constexpr Index panel = panel_width<T>;
-      for (Index j = begin; j < end; j += panel) {
-        const bool whole = j + panel <= end;
+      for (Index j = begin; j < end; j += panel_width) {
+        const bool whole = j + panel_width <= end;
         T* out = tile + (j - begin);
         if (whole && q_ <= few_rows)
           panel_tile<pair>(rows_.data(), q_, b_.xt_ + j, b_.n(), b_.d(), out, ld);
         else
-          panel_tile<pair>(rows_.data(), q_, pack(j, std::min(panel, end - j)), panel, b_.d(), out, ld);
+          panel_tile<pair>(rows_.data(), q_, pack(j, std::min(panel_width, end - j)), panel_width, b_.d(), out, ld);
       }
     }
 
     // The features of samples j..j+count-1, one panel wide and padded with zeros.
     const T* pack(Index j, Index count) {
-      constexpr Index panel = panel_width<T>;
-      T* packed = panel_.reserve(panel * b_.d());
+      T* packed = panel_.reserve(panel_width * b_.d());
       for (Index f = 0; f < b_.d(); ++f) {
-        std::copy_n(b_.xt_ + f * b_.n() + j, count, packed + f * panel);
-        std::fill_n(packed + f * panel + count, panel - count, T(0));
+        std::copy_n(b_.xt_ + f * b_.n() + j, count, packed + f * panel_width);
+        std::fill_n(packed + f * panel_width + count, panel_width - count, T(0));
       }
       return packed;
     }

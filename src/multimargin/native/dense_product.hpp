@@ -93,7 +93,8 @@ class DenseProduct final : public RawSamples<T> {
   }
 
  private:
-  static constexpr Index few_rows = 3;
+  // Where own loops beat the packing BLAS; below some 16 features a row, adding up lanes costs more.
+  static bool few_rows(Index q, Index d) { return q <= std::min<Index>(8, d / 16); }
 
   class Tiles final : public PairTiles<T> {
    public:
@@ -116,7 +117,7 @@ class DenseProduct final : public RawSamples<T> {
       const T* b = b_.x_ + begin * d;
       if (pair_ == Pair::l1_distance)
         row_pairs<Pair::l1_distance>(rows_, q_, b, width, d, tile, ld);
-      else if (q_ <= few_rows)
+      else if (few_rows(q_, d))
         row_pairs<Pair::product>(rows_, q_, b, width, d, tile, ld);
       else
         blas::gemm<T>(false, true, q_, width, d, 1, rows_, d, b, d, 0, tile, ld);

@@ -61,7 +61,7 @@ inline int max_threads() {
 }
 
 // Below this much arithmetic the barrier of a parallel region costs more than a second thread saves.
-inline constexpr double parallel_flops = 2e5;
+inline constexpr double parallel_flops = 2e6;
 
 inline int worthwhile_threads(int n_threads, double flops) { return flops < parallel_flops ? 1 : n_threads; }
 

@@ -73,7 +73,7 @@ class CrammerSinger(Problem):
 
     def loss(self, S: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         G = self.gradient(S, y)  # max_r (s_r + 1 - δ_ry) - s_y = max_r G_r - G_y
-        return C * (G.max(axis=1) - G[np.arange(len(y)), y])
+        return np.asarray(C * (G.max(axis=1) - G[np.arange(len(y)), y]))
 
     def dual(self, alpha: FloatArray, S: FloatArray, y: LabelArray) -> float:
         return 0.5 * float(np.vdot(alpha, S)) - float(alpha[np.arange(len(y)), y].sum())
