@@ -35,9 +35,10 @@ def main():
     for method in METHODS:
         model, seconds = timed_fit(KernelSVC(C=C, gamma=gamma, tol=TOL, solver=method), X_train, y_train)
         psi, gain = optimality(model, X_train, y_train, gamma)
+        accuracy, n_sv = model.score(X_test, y_test), len(model.support_)
         relative = model.duality_gap_ / model.primal_objective_
         print(
-            f"{'KernelSVC, ' + method:<18}{model.score(X_test, y_test):9.2%}{seconds:9.3f}{len(model.support_):9d}"
+            f"{'KernelSVC, ' + method:<18}{accuracy:9.2%}{seconds:9.3f}{n_sv:9d}"
             f"{model.dual_objective_:9.3f}{model.duality_gap_:9.1e}{relative:9.1e}{psi:9.1e}{gain:9.1e}"
         )
     peer, seconds = timed_fit(SVC(C=C, gamma=gamma, tol=TOL), X_train, y_train)
@@ -75,9 +76,7 @@ def show_suspects(X, y, gamma):
     spoiled[flipped] = (y[flipped] + rng.integers(1, 10, N_FLIPPED)) % 10
     model = KernelSVC(C=C, gamma=gamma, tol=TOL).fit(X, spoiled)
     found = np.intersect1d(model.suspects(N_FLIPPED), flipped)
-    print(
-        f"{N_FLIPPED} training labels changed at random: suspects({N_FLIPPED}) names {len(found)} of those rows."
-    )
+    print(f"{N_FLIPPED} training labels changed at random; suspects({N_FLIPPED}) finds {len(found)} of them.")
 
 
 if __name__ == "__main__":

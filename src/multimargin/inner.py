@@ -87,8 +87,7 @@ class CoordinateDescent(InnerSolver):
     def _visit(
         problem: Problem, block: Block, update: Update, i: int, threshold: float, rng: np.random.Generator
     ) -> bool:
-        row = Rows(*(part[i : i + 1] for part in block.rows()))
-        if problem.measure(row)[0][0] <= threshold:
+        if problem.measure(block.rows().take(slice(i, i + 1)))[0][0] <= threshold:
             return False
         new = update(block.alpha[i], block.G[i], int(block.y[i]), block.C[i], block.diagonal[i], rng)
         delta = new - block.alpha[i]

@@ -63,7 +63,7 @@ class NumpyEngine(Engine):
 
     def _measure(self, ids: IntArray | None) -> None:
         at = slice(None) if ids is None else ids
-        rows = Rows(self.alpha[at], self.G[at], self.task.y[at], self.task.C[at])
+        rows = Rows(self.alpha, self.G, self.task.y, self.task.C).take(at)
         self._psi[at], self._gain[at] = self.problem.measure(rows)
 
     def _compute_rows(self, ids: IntArray, store: np.ndarray, slots: IntArray) -> None:

@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ..typing import FloatArray, LabelArray
+from ..typing import FloatArray, IntArray, LabelArray
 
 
 class Rows(NamedTuple):
@@ -21,6 +21,10 @@ class Rows(NamedTuple):
     G: FloatArray  # (k, m) gradient of the dual
     y: LabelArray  # (k,)
     C: FloatArray  # (k,) cost of each sample
+
+    def take(self, which: IntArray | slice) -> Rows:
+        """Some of them."""
+        return Rows(self.alpha[which], self.G[which], self.y[which], self.C[which])
 
 
 class Problem(ABC):
