@@ -29,9 +29,12 @@ def options(description: str | None, *, repeats: int = 1) -> argparse.ArgumentPa
 
 
 class Report:
-    """Collects what a benchmark found."""
+    """Collects what a benchmark found; ``words`` are said of a claim that holds, and of one that does not."""
 
-    def __init__(self, name: str, args: argparse.Namespace) -> None:
+    def __init__(
+        self, name: str, args: argparse.Namespace, words: tuple[str, str] = ("held", "NOT HELD")
+    ) -> None:
+        self.words = {True: words[0], False: words[1], None: "not run"}
         self.path = args.json or RESULTS / f"{name}.json"
         self.found: dict[str, Any] = {
             "benchmark": name,
@@ -47,15 +50,14 @@ class Report:
 
     def claim(self, text: str, held: bool | None, numbers: str) -> None:
         """A statement to be checked; None means that this run cannot tell."""
-        verdict = {True: "held", False: "NOT HELD", None: "not run"}[held]
-        print(f"  {verdict:<8}  {text}: {numbers}", flush=True)
+        print(f"  {self.words[held]:<8}  {text}: {numbers}", flush=True)
         self.found["claims"].append({"claim": text, "held": held, "numbers": numbers})
 
     def finish(self) -> int:
         """Write the file; the exit status is 1 if a claim failed."""
         self.found["load_at_end"] = load_average()
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text(json.dumps(self.found, indent=1) + "\n")
+        self.path.write_text(json.dumps(self.found, indent=1, default=_plain) + "\n")
         print(f"\nwritten to {os.path.relpath(self.path)}; load average {self.found['load_at_end']}")
         return int(any(claim["held"] is False for claim in self.found["claims"]))
 
@@ -95,6 +97,10 @@ def machine() -> dict[str, Any]:
 def load_average() -> list[float] | None:
     """Other work on the machine spoils seconds, never counts."""
     return [round(value, 2) for value in os.getloadavg()] if hasattr(os, "getloadavg") else None
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist()  # NumPy's arrays and numbers
 
 
 def _processor() -> str:

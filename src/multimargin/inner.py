@@ -61,7 +61,7 @@ class CoordinateDescent(InnerSolver):
     name: ClassVar[str] = "coordinate-descent"
     handles: ClassVar[frozenset[str]] = frozenset({"simplex"})
     update: str = "sort"
-    max_sweeps: int = 10_000
+    max_sweeps: int = 300
     staged: bool = True
 
     def __post_init__(self) -> None:

@@ -16,7 +16,9 @@ from ..typing import Data, FloatArray, IntArray
 from .native_samples import Layout
 from .numpy import NumpyEngine
 
-FLOAT64_SAMPLES = 2048  # up to here the whole kernel matrix is small, so dtype="auto" keeps float64
+# dtype="auto" keeps float64 rows up to this many samples, where the whole kernel matrix is small, and for
+# kernels of unbounded values or low rank, which float32 rounding would make indefinite.
+FLOAT64_SAMPLES = 2048
 _SCORE_FLOPS = 5e9  # of one native call when scores are computed: Ctrl-C is heard between calls
 
 
@@ -38,9 +40,10 @@ class CpuEngine(NumpyEngine):
             self._scale = self._layout.scale(self.task.X)
 
     def _row_dtype(self) -> np.dtype[Any]:
-        if self.options.dtype == "auto":
-            return np.dtype(np.float64 if self.n <= FLOAT64_SAMPLES else np.float32)
-        return np.dtype(self.options.dtype)
+        if self.options.dtype != "auto":
+            return np.dtype(self.options.dtype)
+        bounded = self.task.kernel.native in ("rbf", "laplacian")
+        return np.dtype(np.float32 if bounded and self.n > FLOAT64_SAMPLES else np.float64)
 
     def running(self) -> AbstractContextManager[Any]:
         return blas_threads(self.options.n_threads if self._layout is None else 1)

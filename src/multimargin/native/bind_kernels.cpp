@@ -75,7 +75,8 @@ Doubles to_numpy(std::unique_ptr<std::vector<double>> values) {
 
 template <class T>
 void set_gemm(nb::handle capsule, const char* name) {
-  if (!PyCapsule_CheckExact(capsule.ptr())) throw nb::type_error((std::string(name) + ": a PyCapsule expected").c_str());
+  if (!PyCapsule_CheckExact(capsule.ptr()))
+    throw nb::type_error((std::string(name) + ": a PyCapsule expected").c_str());
   void* pointer = PyCapsule_GetPointer(capsule.ptr(), PyCapsule_GetName(capsule.ptr()));
   if (!pointer) throw nb::python_error();
   blas::gemm_pointer<T> = reinterpret_cast<blas::Gemm<T>>(pointer);
@@ -91,8 +92,8 @@ std::unique_ptr<Samples> make_dense(Matrix<T> x, Index n, Index d) {
 
 // Checks one compressed matrix of `lines` lines with indices below `limit`.
 template <class T, class I>
-Compressed<T, I> check_compressed(const Vector<T>& data, const Vector<I>& indices, const Vector<I>& pointers, Index lines,
-                                  Index limit, const char* name) {
+Compressed<T, I> check_compressed(const Vector<T>& data, const Vector<I>& indices, const Vector<I>& pointers,
+                                  Index lines, Index limit, const char* name) {
   const auto fail = [&](const char* what) { throw nb::value_error((std::string(name) + ": " + what).c_str()); };
   if (length(pointers) != lines + 1) fail("indptr has the wrong length");
   const I* p = pointers.data();
@@ -113,7 +114,8 @@ std::unique_ptr<Samples> make_sparse(Vector<T> data, Vector<I> indices, Vector<I
   const auto columns = check_compressed(csc_data, csc_indices, csc_indptr, d, n, "csc");
   require(rows.pointers[n] == columns.pointers[d], "sparse: csr and csc hold different numbers of entries");
   using Owner = std::tuple<std::array<Vector<T>, 2>, std::array<Vector<I>, 4>>;
-  auto owner = std::make_shared<Owner>(std::array{data, csc_data}, std::array{indices, indptr, csc_indices, csc_indptr});
+  auto owner = std::make_shared<Owner>(std::array{data, csc_data},
+                                       std::array{indices, indptr, csc_indices, csc_indptr});
   return std::make_unique<SparseSamples<T, I>>(rows, columns, n, d, owner);
 }
 

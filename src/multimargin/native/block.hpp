@@ -16,7 +16,7 @@ namespace multimargin {
 template <class T>
 struct Block {
   Index q, m;
-  const T* K;       // (q, q), symmetric, rows K_stride apart
+  const T* K;  // (q, q), symmetric, rows K_stride apart
   Index K_stride;
   double* G;              // (q, m)
   double* alpha;          // (q, m)

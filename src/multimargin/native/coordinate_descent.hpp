@@ -3,13 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "block.hpp"
 #include "gradient.hpp"
 #include "interrupt.hpp"
 #include "random.hpp"
+#include "reduce.hpp"
 
 namespace multimargin {
 
@@ -21,14 +24,14 @@ struct DescentResult {
 // Minimises the block subproblem (block.hpp), given the diagonal of K, the start and its gradient;
 // the result is in alpha and G. Visits the rows in shuffled sweeps and gives those with a violation
 // above a threshold to Machine::minimise (CS01, Figure 2, step 2, in sweeps as in Blondel et al.,
-// Algorithm 1). The threshold is eps or, staged, starts at half the largest violation and is
-// multiplied by 0.3 a stage, down to eps.
+// Algorithm 1). Ends when a sweep over all rows at threshold eps updates nothing (then violation
+// <= eps, unless float64 cannot resolve the steps) or after max_sweeps.
 //
-// A stage is one sweep over all rows, then sweeps over those that were not found exactly optimal
-// (most rows with alpha_i = 0 are), until one updates nothing, or after kStageSweeps: the violation
-// of a class with a small z_r hardly falls under frank-wolfe and must not hold up all other rows.
-// Ends when a sweep over all rows at eps updates nothing (then violation <= eps, unless float64
-// cannot resolve the steps) or after max_sweeps.
+// The threshold is eps or, staged, starts at half the largest violation and is multiplied by 0.3 a
+// stage, down to eps. A stage is one sweep over all rows, then sweeps over those that were not
+// found exactly optimal (most rows with alpha_i = 0 are), until one updates nothing, or after
+// kStageSweeps: the violation of a class with a small z_r hardly falls under frank-wolfe and must
+// not hold up all other rows.
 template <class Machine, class T>
 class CoordinateDescent {
  public:
@@ -57,7 +60,8 @@ class CoordinateDescent {
     DescentResult result{0, 0, largest_violation()};
     double threshold = staged ? std::max(eps, 0.5 * result.violation) : eps;
     while (result.violation > eps && result.sweeps < max_sweeps) {
-      const Index updates = stage(threshold, max_sweeps, result);
+      const Index last = staged ? std::min(max_sweeps, result.sweeps + kStageSweeps) : result.sweeps + 1;
+      const Index updates = stage(threshold, last, result);
       if (threshold <= eps && updates == 0) break;
       threshold = std::max(eps, 0.3 * threshold);
     }
@@ -86,18 +90,17 @@ class CoordinateDescent {
 
   double largest_violation() const {
     double worst = 0.0;
-    for (Index i = 0; i < b_.q; ++i) worst = std::max(worst, violation(i));
+    for (Index i = 0; i < b_.q; ++i) worst = worse_of(worst, violation(i));
     return worst;
   }
 
-  // Returns the number of updates of its sweep over all rows.
-  Index stage(double threshold, Index max_sweeps, DescentResult& result) {
+  // Sweeps until `last` of them were made in all; returns the updates of the one over all rows.
+  Index stage(double threshold, Index last, DescentResult& result) {
     order_.resize(static_cast<std::size_t>(b_.q));
     std::iota(order_.begin(), order_.end(), Index{0});
     const Index over_all = sweep(threshold, result);
     Index updates = over_all;
-    for (Index s = 1; updates > 0 && s < kStageSweeps && result.sweeps < max_sweeps; ++s)
-      updates = sweep(threshold, result);
+    while (updates > 0 && result.sweeps < last) updates = sweep(threshold, result);
     return over_all;
   }
 

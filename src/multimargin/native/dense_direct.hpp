@@ -69,7 +69,10 @@ class DenseDirect final : public RawSamples<T> {
     std::vector<double> norms(this->n());
     for (Index f = 0; f < this->d(); ++f) {
       const T* feature = xt_ + f * this->n();
-      for (Index i = 0; i < this->n(); ++i) norms[i] += static_cast<double>(feature[i]) * static_cast<double>(feature[i]);
+      for (Index i = 0; i < this->n(); ++i) {
+        const double x = feature[i];
+        norms[i] += x * x;
+      }
     }
     return norms;
   }

@@ -102,7 +102,8 @@ void update_gradient(const T* rows, Index stride, const Index* slots, const Spar
       if (single) return add_one_row(row_of(0), begin, end, step.classes(0), step.values(0), step.count(0), m, G);
       for (Index r : used) std::fill_n(acc.begin() + r * tile, end - begin, 0.0);
       for (Index s = 0; s < step.rows(); ++s)
-        add_scaled_row(row_of(s) + begin, end - begin, step.classes(s), step.values(s), step.count(s), acc.data(), tile);
+        add_scaled_row(row_of(s) + begin, end - begin, step.classes(s), step.values(s), step.count(s), acc.data(),
+                       tile);
       for (Index j = begin; j < end; ++j)
         for (Index r : used) G[j * m + r] += acc[static_cast<std::size_t>(r * tile + j - begin)];
     };

@@ -48,7 +48,9 @@ MULTIMARGIN_CLONES void add_scores(const SparseCoefficients& coef, Index first, 
 template <class Raw>
 class ScoreWorker {
  public:
-  ScoreWorker(const KernelPair& pair, const SparseCoefficients& coef, const std::vector<Index>& ids, Index m, Index chunk)
+  // ids: all rows of the support vectors, taken `chunk` at a time.
+  ScoreWorker(const KernelPair& pair, const SparseCoefficients& coef, const std::vector<Index>& ids, Index m,
+              Index chunk)
       : tiles_(pair), coef_(coef), ids_(ids), m_(m), chunk_(chunk) {}
 
   // scores[(j - begin) * m + r] for begin <= j < end.
@@ -59,7 +61,8 @@ class ScoreWorker {
       const Index q = std::min(chunk_, n_sv - first);
       tiles_.load(ids_.data() + first, q);
       tiles_.evaluate(begin, end, [&](Index k) { return tiles_.raw_row(k); });
-      for (Index k = 0; k < q; ++k) std::fill(tiles_.raw_row(k) + (end - begin), tiles_.raw_row(k) + blocks * score_block, Raw(0));
+      for (Index k = 0; k < q; ++k)  // columns of the last block beyond the strip
+        std::fill_n(tiles_.raw_row(k) + (end - begin), blocks * score_block - (end - begin), Raw(0));
       for (Index block = 0; block < blocks; ++block)
         add_scores<Raw>(coef_, first, q, tiles_.raw_row(0) + block * score_block, tiles_.row_stride(),
                         sums_.data() + block * m_ * score_block);

@@ -13,10 +13,11 @@
 #endif
 
 // MULTIMARGIN_CLONES before a leaf function compiles it once an instruction set; the loader picks
-// the best (needs the ifunc of glibc). Functions it calls must be MULTIMARGIN_INLINE, or they stay
-// baseline. Sanitizers run before ifunc resolvers may: define MULTIMARGIN_NO_CLONES for them.
-#if !defined(MULTIMARGIN_NO_CLONES) && defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && \
-    ((defined(__clang__) && __clang_major__ >= 18) || (!defined(__clang__) && defined(__GNUC__) && __GNUC__ >= 12))
+// the best (needs the ifunc of glibc; Clang has no clones of function templates). Functions it calls
+// must be MULTIMARGIN_INLINE, or they stay baseline. Sanitizers cannot run before ifunc resolvers:
+// define MULTIMARGIN_NO_CLONES for them.
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12 && defined(__x86_64__) && defined(__GLIBC__) && \
+    !defined(MULTIMARGIN_NO_CLONES)
 #define MULTIMARGIN_HAS_CLONES 1
 #define MULTIMARGIN_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #else

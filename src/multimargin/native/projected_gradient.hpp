@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "blas.hpp"
@@ -78,7 +79,7 @@ class ProjectedGradient {
     for (Index i = 0; i < b_.q; ++i) {
       const Index k = i * b_.m;
       const double gain = Machine::measure(b_.G + k, b_.alpha + k, b_.y[i], b_.C[i], b_.m).gain;
-      worst = std::max(worst, gain / (squared ? b_.C[i] * b_.C[i] : b_.C[i]));
+      worst = worse_of(worst, gain / (squared ? b_.C[i] * b_.C[i] : b_.C[i]));
     }
     return worst;
   }

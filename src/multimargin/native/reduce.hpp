@@ -56,6 +56,9 @@ MULTIMARGIN_INLINE double max_of(const double* x, Index n) {
   return max_over(n, [x](Index r) { return x[r]; });
 }
 
+// The larger of the two, or NaN once one of them is: a broken gradient must not look optimal.
+inline double worse_of(double worst, double value) { return value > worst || value != value ? value : worst; }
+
 // The first r with the largest x[r].
 inline Index argmax_of(const double* x, Index n) {
   Index best = 0;

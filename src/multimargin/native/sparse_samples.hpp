@@ -142,14 +142,12 @@ class SparseSamples final : public SparseRows {
         double* out = tile + static_cast<Index>(k) * ld;
         std::fill_n(out, end - begin, 0.0);
         a_.copy_row(ids_[k], row_);
-        for (const Entry& entry : row_) {
-          if (pair_ == Pair::l1_distance) {
-            const double v = entry.value, abs_v = std::fabs(v);
-            b_.add_column(entry.feature, begin, end, out, [=](double x) { return std::fabs(v - x) - abs_v - std::fabs(x); });
-          } else {
-            const double v = entry.value;
-            b_.add_column(entry.feature, begin, end, out, [=](double x) { return v * x; });
-          }
+        for (const auto& [feature, v] : row_) {
+          if (pair_ == Pair::l1_distance)
+            b_.add_column(feature, begin, end, out,
+                          [v = v](double x) { return std::fabs(v - x) - std::fabs(v) - std::fabs(x); });
+          else
+            b_.add_column(feature, begin, end, out, [v = v](double x) { return v * x; });
         }
       }
     }
