@@ -17,7 +17,8 @@ float64 rows for the first two methods and float32 rows for DASMC; --dtype gives
 The 5,000-row subsets of the paper are not published. Here they are the first 5,000 training rows, tested on
 the whole test part (for glass: the mean of 5 stratified folds), so accuracies differ by a point or two there.
 
-Claims checked: equal accuracy across the three; ℓ-based evaluates no more kernel elements than ψ-based at 40 MB
+Claims checked: equal accuracy across the three (glass has 214 rows to test, so one of them is half a point, and
+three solutions that stop at different points within tolerance may differ in one); ℓ-based evaluates no more kernel elements than ψ-based at 40 MB
 on satimage, mnist, isolet and letter; DASMC needs an order of magnitude fewer iterations; and each model is
 optimal to 1e-3 by its own rule, recomputed in float64. Exit status 1 if one does not hold.
 """
@@ -39,7 +40,7 @@ from multimargin.working_set import Practical
 TOL = 1e-3
 CACHES = (400, 40)  # MB
 SUBSETS = {"shuttle": 5000, "mnist": 5000, "letter": 5000}
-SHORT = ("vowel", "glass", "shuttle", "satimage")
+SHORT = ("vowel", "glass", "shuttle", "satimage", "mnist")
 LIMITED_CACHE = ("satimage", "mnist", "isolet", "letter")  # where the paper claims that ℓ saves evaluations
 
 SOLVERS = {
@@ -104,13 +105,14 @@ def print_rows(table: Table, problem: Problem, found: dict[tuple[str, int], Outc
             )
 
 
-def check(report: Report, found: dict[str, dict[tuple[str, int], Outcome]]) -> None:
+def check(report: Report, found: dict[str, dict[tuple[str, int], Outcome]], one_row: dict[str, float]) -> None:
+    """``one_row`` is what one row of the test part is worth, in points of accuracy."""
     print("\nclaims")
     for name, runs in found.items():
         accuracies = [run.accuracy for run in runs.values()]
         report.claim(
-            f"{name}: equal accuracy (within 0.1 point)",
-            max(accuracies) - min(accuracies) <= 0.1,
+            f"{name}: equal accuracy (within 0.1 point, or one test row)",
+            max(accuracies) - min(accuracies) <= max(0.1, 1.001 * one_row[name]),
             " / ".join(f"{runs[method, CACHES[0]].accuracy:.2f}" for method in SOLVERS),
         )
     for name in LIMITED_CACHE:
@@ -150,16 +152,17 @@ def main() -> int:
     names = args.data or (tuple(RECIPES) if args.full else SHORT)
     heads = ("data", "method", "MB", "acc.", "paper", "sec.", "paper", "#kernel", "paper", "it.", "paper")
     table = Table((*heads, "SVs", "ψ", "g/C"), (8, 8, 4, 6, 6, 8, 8, 12, 12, 7, 7, 6, 8, 8))
-    found = {}
+    found, one_row = {}, {}
     for name in names:
         problem = load(name, SUBSETS.get(name))
+        one_row[name] = 100 / (len(problem.splits) * min(len(split.y_test) for split in problem.splits))
         found[name] = measure(problem, args.dtype, args.repeats)
         print_rows(table, problem, found[name])
         for (method, cache), outcome in found[name].items():
             report.keep(
                 "rows", {"data": name, "n": problem.n, "method": method, "cache_mb": cache, **asdict(outcome)}
             )
-    check(report, found)
+    check(report, found, one_row)
     return report.finish()
 
 

@@ -259,6 +259,7 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         options = EngineOptions(
             effective_threads(self.n_threads),
             cache_bytes(self.cache_size),
+            method.working_set.block_share,
             self.dtype,
             bool(self.shrinking),
             int(seed),

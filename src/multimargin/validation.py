@@ -26,6 +26,11 @@ def same_storage(A: Data, B: Data) -> tuple[Data, Data]:
     return sp.csr_array(A), sp.csr_array(B)
 
 
+def features_per_sample(X: Data) -> float:
+    """Stored values a row: the number of features, for sparse data of those present."""
+    return float(X.nnz / max(1, X.shape[0])) if sp.issparse(X) else float(X.shape[1])
+
+
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
     """``value`` must be one of the names."""
     if not isinstance(value, str) or value not in choices:

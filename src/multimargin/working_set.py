@@ -34,6 +34,7 @@ class WorkingSet(ABC):
     """Base of the selection rules."""
 
     name: ClassVar[str]
+    block_share: ClassVar[float] = 0.0  # of the memory budget, for kernel blocks of large working sets
 
     @abstractmethod
     def choose(self, engine: Engine, stop: str, tol: float, rng: np.random.Generator) -> Iterator[Choice]:
@@ -174,10 +175,11 @@ class Growing(WorkingSet):
 
     Starts from ``start`` random samples. A round adds at most ``share`` of the support vectors' number,
     half of the violators, and at least ``least``. Where the set would pass ``most`` or its kernel block the
-    memory budget, free support vectors are kept in preference to bounded ones.
+    memory budget, a random part of the support vectors takes part, free ones before bounded ones.
     """
 
     name: ClassVar[str] = "growing"
+    block_share: ClassVar[float] = 0.25
     rank: str = "psi"
     start: int = 256
     share: float = 0.35
@@ -207,7 +209,7 @@ class Growing(WorkingSet):
                 return
             old = np.setdiff1d(support, worst.ids)
             if len(old) + len(worst.ids) > largest:
-                order = np.argsort(engine.groups(old), kind="stable")
+                order = np.lexsort((rng.permutation(len(old)), engine.groups(old)))
                 old = old[order[: largest - len(worst.ids)]]
             yield Choice(np.concatenate([old, worst.ids]), worst.violation, worst.gap)
 

@@ -44,6 +44,7 @@ class EngineOptions:
 
     n_threads: int = 1
     cache_bytes: int = 200 << 20
+    block_share: float = 0.0  # of cache_bytes, kept free for blocks K_WW
     dtype: str = "auto"  # of kernel rows: "auto", "float32" or "float64"
     shrinking: bool = True
     seed: int = 0

@@ -6,13 +6,13 @@ from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from .. import _core
 from ..inner import Block, CoordinateDescent, InnerSolver, ProjectedGradient
 from ..kernels import Kernel
 from ..threads import blas_threads
 from ..typing import Data, FloatArray, IntArray
+from ..validation import features_per_sample
 from .native_samples import Layout
 from .numpy import NumpyEngine
 
@@ -72,10 +72,10 @@ class CpuEngine(NumpyEngine):
         K = np.empty((len(W), len(W)), dtype=self.dtype)
         slots = self.cache.peek(W)
         known, unknown = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
-        if len(known):
-            rows = self._store[slots[known][:, None], W]
-            K[known] = rows
-            K[np.ix_(unknown, known)] = rows[:, unknown].T
+        for i in known:
+            np.take(self._store[slots[i]], W, out=K[i], mode="clip")
+        if len(known) and len(unknown):
+            K[np.ix_(unknown, known)] = K[np.ix_(known, unknown)].T
         if len(unknown):
             K[np.ix_(unknown, unknown)] = self._square_block(W[unknown])
         np.fill_diagonal(K, self.diagonal[W])
@@ -161,8 +161,7 @@ def native_scores(
     if not len(coef):
         return out
     spec, sv, sv_scale = layout.spec(offset), layout.samples(support), layout.scale(support)
-    features = X.nnz / max(1, X.shape[0]) if sp.issparse(X) else X.shape[1]
-    step = max(256, int(_SCORE_FLOPS / (len(coef) * (features + 20.0))))
+    step = max(256, int(_SCORE_FLOPS / (len(coef) * (features_per_sample(X) + 20))))
     coef = np.ascontiguousarray(coef)
     for first in range(0, X.shape[0], step):
         part = X[first : first + step]

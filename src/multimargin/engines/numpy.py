@@ -15,11 +15,15 @@ from ..kernels import Kernel
 from ..problems.base import Rows
 from ..threads import blas_threads
 from ..typing import Data, FloatArray, IntArray
+from ..validation import features_per_sample
 from .base import Certificate, Counts, Engine, EngineOptions, Task, Worst
 
 TINY_DIAGONAL = 1e-12  # K_ii is at least this share of the largest, except where it is zero
 _FULL_CHECK_EVERY = 20  # shrinking: checks between two that look at all samples
 _CALM_CHECKS = 3  # shrinking: full checks a zero sample must pass to be left out
+_LEAST_BLOCK_BYTES = 16 << 20  # work space for a kernel block, however small the cache
+_LEAST_ROWS = 64  # computed in one go, however small the cache
+_ROW_FLOPS = 2e10
 _SCORE_VALUES = 1 << 22  # kernel values held at a time when scores are computed
 
 
@@ -40,7 +44,8 @@ class NumpyEngine(Engine):
         self._psi, self._gain = np.zeros(self.n), np.zeros(self.n)
         self._load()
         self.dtype = self._row_dtype()
-        self.cache = RowCache(min(self.n, options.cache_bytes // (self.n * self.dtype.itemsize)))
+        row_bytes = int((1 - options.block_share) * options.cache_bytes)
+        self.cache = RowCache(min(self.n, row_bytes // (self.n * self.dtype.itemsize)))
         self._store = np.empty((self.cache.capacity, self.n), dtype=self.dtype)
         self._set_support()
         self.diagonal = self._check_diagonal(self._exact_diagonal())
@@ -160,7 +165,8 @@ class NumpyEngine(Engine):
         return self.problem.group(self.alpha[ids], self.task.y[ids], self.task.C[ids])
 
     def largest_block(self) -> int:
-        return max(2, math.isqrt(self.options.cache_bytes // self.dtype.itemsize))
+        share = int(self.options.block_share * self.options.cache_bytes)
+        return math.isqrt(max(share, _LEAST_BLOCK_BYTES) // self.dtype.itemsize)
 
     def counts(self) -> Counts:
         return Counts(self._rows_computed, self.cache.hits, self.cache.evictions)
@@ -197,7 +203,7 @@ class NumpyEngine(Engine):
         chunk = self._rows_at_once()
         for first in range(0, len(missing), chunk):
             which = missing[first : first + chunk]
-            if self.cache.capacity:
+            if len(which) <= self.cache.capacity:
                 store, at = self._store, self.cache.admit(ids[which])
             else:
                 store = np.empty((len(which), self.n), dtype=self.dtype)
@@ -208,8 +214,8 @@ class NumpyEngine(Engine):
 
     def _rows_at_once(self) -> int:
         """Rows computed in one go: short enough that Ctrl-C is heard within a second."""
-        values = max(1, 20_000_000_000 // (self.n * (self.task.X.shape[1] + 20)))
-        return int(max(1, min(values, self.cache.capacity or 64)))
+        rows = int(_ROW_FLOPS / (self.n * (features_per_sample(self.task.X) + 20)))
+        return max(1, min(rows, max(self.cache.capacity, _LEAST_ROWS)))
 
     # -- certify -----------------------------------------------------------------------------------
     def refresh(self) -> None:
