@@ -6,7 +6,7 @@ from _report import Report
 
 
 def draw(report: Report, name: str, curves: dict, x_label: str, y_label: str, log: str) -> None:
-    """Curves (name -> xs, ys) into ``name``.png beside the report's file; ``log`` names the logarithmic axes."""
+    """Curves (name -> xs, ys) into ``name``.png beside the report; ``log`` names the logarithmic axes."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

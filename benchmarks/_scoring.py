@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
+from _data import ROOT, Split
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
-
-from _data import ROOT, Split
 
 sys.path.insert(0, str(ROOT / "tests"))
 from oracle import assert_feasible, certify, codes, dense, full_alpha, kernel_matrix
@@ -109,4 +108,3 @@ def compete(models: dict, splits: dict[str, Split] | Split, repeats: int, C: flo
             if name not in best or seconds < best[name][1]:
                 best[name] = (fitted, seconds, split)
     return {name: judge(*found, C, gamma) for name, found in best.items()}
-

@@ -1,10 +1,13 @@
-"""The figures that a fit must hit, by every method: accuracy, and on letter the dual and the support vectors.
+"""The figures that a fit must hit, by every method.
 
-letter (X / 15, first 16,000 rows, C = 8, γ = 4): test accuracy 97.00 ± 0.15%, dual -7877.38 to 0.02%, 4,300 to
-4,500 support vectors. satimage 92.35%, vowel 52.16%, isolet 96.60%, shuttle 99.71% (5,000 raw rows, tested on
-14,500): equal in the two decimals given. tol = 1e-3; everything is recomputed in float64 from the coefficients.
+- letter (X / 15, first 16,000 rows, C = 8, γ = 4): test accuracy 97.00 ± 0.15%, dual -7877.38 to 0.02%,
+  4,300 to 4,500 support vectors.
+- satimage 92.35%, vowel 52.16%, isolet 96.60%, shuttle 99.71% (5,000 raw rows, tested on 14,500): to one
+  test row; how many rows a model is off is printed. On isolet one is expected: the optimum itself, solved to
+  1e-8, gets 1505 of 1559 rows right (96.54%), and 1506 would be 96.60%.
+- Optimal to tol = 1e-3 by the method's own rule, recomputed in float64 from the coefficients.
 
-Without options, mcsvm and ell-based are left out where they take minutes. Exit status 1 if a bar is missed.
+Without options, methods are left out where they take minutes. Exit status 1 if a bar is missed.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ TOL = 1e-3
 @dataclass(frozen=True)
 class Bar:
     accuracy: float  # per cent
-    within: float = 0.005  # points
+    within: float = 0.0  # points; one test row is always allowed
     dual: float | None = None
     dual_within: float = 2e-4  # relative
     support: tuple[int, int] | None = None
@@ -39,16 +42,17 @@ BARS = {
     "satimage": Bar(92.35),
     "shuttle": Bar(99.71, rows=5000),
     "isolet": Bar(96.60, slow=("mcsvm", "ell-based")),
-    "letter": Bar(97.00, 0.15, dual=-7877.38, support=(4300, 4500), slow=("mcsvm", "ell-based")),
+    "letter": Bar(97.00, 0.15, dual=-7877.38, support=(4300, 4500), slow=("mcsvm", "ell-based", "dasmc")),
 }
 
 
-def verdicts(bar: Bar, method: str, run: Outcome) -> Iterator[tuple[str, bool, str]]:
+def verdicts(bar: Bar, method: str, run: Outcome, tested: int) -> Iterator[tuple[str, bool, str]]:
     """(what, whether it is met, the numbers)."""
+    off = round(tested * run.accuracy / 100) - round(tested * bar.accuracy / 100)  # test rows
     yield (
         f"accuracy {bar.accuracy:.2f}",
-        abs(run.accuracy - bar.accuracy) <= bar.within,
-        f"{run.accuracy:.2f} (± {bar.within})",
+        abs(off) <= max(1, tested * bar.within / 100),
+        f"{run.accuracy:.2f} ({off:+d} test rows)",
     )
     if bar.dual is not None:
         off = run.dual / bar.dual - 1
@@ -99,7 +103,7 @@ def main() -> int:
             )
             report.keep("fits", {"data": name, "method": method, **asdict(run)})
         for method, run in found.items():
-            for what, met, numbers in verdicts(bar, method, run):
+            for what, met, numbers in verdicts(bar, method, run, len(problem.splits[0].y_test)):
                 report.claim(f"{name}, {method}: {what}", met, numbers)
     return report.finish()
 

@@ -1,7 +1,7 @@
 """The kernel cache keeps to its budget: peak resident memory on 10,000 rows of mnist.
 
-Every fit runs in a process of its own, which reports the largest resident size it ever had. Claim checked, for
-each method: ``cache_size=100`` needs at most 100 MB more than ``cache_size=0``.
+Every fit runs in a process of its own, which reports the largest resident size it ever had. Claim checked,
+for each method: ``cache_size=100`` needs at most 100 MB more than ``cache_size=0``.
 
 A fit that is cut short holds fewer support vectors and so needs no more memory than the whole one: a time
 limit on the fits without cache (they compute every kernel row anew) makes the claim harder, not easier.

@@ -3,24 +3,26 @@
 What is compared:
 - "ψ-based" is Crammer & Singer's program with its defaults: the worst ψ, one sample a step, active set,
   cooling, ε = 1e-3. That is our "mcsvm".
-- "ℓ-based" is the same program with ℓ in place of ψ and nothing else changed, so ℓ also decides when a pass,
-  and the whole run, is over: our "ell-based" stopped on the gain g = -ℓ.
+- "ℓ-based" is the same program with ℓ in place of ψ and nothing else changed, so ℓ also decides when a
+  pass, and the whole run, is over: our "ell-based" stopped on the gain g = -ℓ.
 - DASMC is Algorithm 4 with 40 samples, 20 of them new, and Algorithm 3; our "dasmc" in that size.
 
-#kernel is the number of kernel rows computed times n. The papers count the same way: every #kernel printed at
-400 MB is a multiple of n. Elements of K_WW for samples whose row is not computed are in neither count.
+#kernel is the number of kernel rows computed times n. The paper counts the same way: every #kernel it prints
+is a multiple of n. Elements of K_WW for samples whose row is not computed are in neither count.
 
-The cache counts in rows, so its row size matters at 40 MB. Crammer & Singer's program stores rows in double
-precision; Niu & Yuan do not say what theirs does, but only single precision comes near their counts. Hence
-float64 rows for the first two methods and float32 rows for DASMC; --dtype gives all three the same.
+A cache holds rows, so at 40 MB their type matters. Crammer & Singer's program (MCSVM 1.0, spoc.c) stores
+double precision; Niu & Yuan do not say what DASMC does, but only single precision comes near their counts.
+Hence float64 rows for the first two methods and float32 rows for DASMC; --dtype gives all three the same.
 
-The 5,000-row subsets of the paper are not published. Here they are the first 5,000 training rows, tested on
-the whole test part (for glass: the mean of 5 stratified folds), so accuracies differ by a point or two there.
+The paper's 5,000-row subsets and folds are not published. Here they are the first 5,000 training rows, tested
+on the whole test part, and for glass 5 stratified folds: there accuracies differ from the paper's by points.
 
-Claims checked: equal accuracy across the three (glass has 214 rows to test, so one of them is half a point, and
-three solutions that stop at different points within tolerance may differ in one); ℓ-based evaluates no more kernel elements than ψ-based at 40 MB
-on satimage, mnist, isolet and letter; DASMC needs an order of magnitude fewer iterations; and each model is
-optimal to 1e-3 by its own rule, recomputed in float64. Exit status 1 if one does not hold.
+Claims checked; exit status 1 if one does not hold:
+- equal accuracy across the three, to 0.1 point or one test row (on glass that is half a point: three models
+  that stop at different points within tolerance may differ in one row);
+- ℓ-based computes no more kernel rows than ψ-based at 40 MB on satimage, mnist, isolet and letter;
+- DASMC needs an order of magnitude fewer iterations;
+- each model is optimal to 1e-3 by its method's own rule, recomputed in float64.
 """
 
 from __future__ import annotations
@@ -105,7 +107,9 @@ def print_rows(table: Table, problem: Problem, found: dict[tuple[str, int], Outc
             )
 
 
-def check(report: Report, found: dict[str, dict[tuple[str, int], Outcome]], one_row: dict[str, float]) -> None:
+def check(
+    report: Report, found: dict[str, dict[tuple[str, int], Outcome]], one_row: dict[str, float]
+) -> None:
     """``one_row`` is what one row of the test part is worth, in points of accuracy."""
     print("\nclaims")
     for name, runs in found.items():

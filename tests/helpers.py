@@ -4,13 +4,30 @@ from __future__ import annotations
 
 import warnings
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 from oracle import assert_feasible, certify, codes, full_alpha
 from sklearn.exceptions import ConvergenceWarning
 
-METHODS = ("mcsvm", "ell-based", "dasmc", "auto")
-ENGINES = ("numpy", "cpu")
+from multimargin.methods import METHODS as NAMED
+
+# The named methods, and the loop of "auto" alone: "auto" itself finishes small problems beyond its tolerance,
+# which would hide what its working sets and stop rule do.
+SOLVERS = {
+    "mcsvm": "mcsvm",
+    "ell-based": "ell-based",
+    "dasmc": "dasmc",
+    "auto": "auto",
+    "growing": replace(NAMED["auto"], polish=0),
+}
+METHODS = tuple(SOLVERS)
+# Small problems get float64 kernel rows by themselves; float32 rows are what large ones run on.
+ENGINES = {
+    "numpy": {"engine": "numpy"},
+    "cpu": {"engine": "cpu"},
+    "cpu-float32": {"engine": "cpu", "dtype": "float32"},
+}
 
 
 def audit(model, K, y, C, tol=None):

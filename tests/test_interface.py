@@ -7,8 +7,9 @@ import warnings
 import numpy as np
 import pytest
 import sklearn
-from helpers import METHODS, audit, unfinished
+from helpers import METHODS, SOLVERS, audit, unfinished
 from oracle import certify, full_alpha, kernel_matrix
+from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.fixes import parse_version
@@ -32,7 +33,7 @@ def svc(**settings):
 @pytest.mark.parametrize("method", METHODS)
 def test_converged_status_and_trace(method, digits, kernel):
     X, y = digits
-    model = svc(solver=method).fit(X, y)
+    model = svc(solver=SOLVERS[method]).fit(X, y)
     assert model.status_ is Status.CONVERGED
     assert "converged" in str(model.status_)
     trace = model.trace_
@@ -105,7 +106,7 @@ def test_callback_sees_every_iteration(digits):
 @pytest.mark.parametrize("method", METHODS)
 def test_callback_may_stop(method, digits, kernel):
     X, y = digits
-    model = svc(solver=method, tol=1e-6, working_set_size=10 if method == "dasmc" else "auto",
+    model = svc(solver=SOLVERS[method], tol=1e-6, working_set_size=10 if method == "dasmc" else "auto",
                 callback=lambda row: row.iteration >= 2)  # fmt: skip
     with pytest.warns(ConvergenceWarning, match="callback"):
         model.fit(X, y)
@@ -125,9 +126,10 @@ def test_callback_that_raises_is_heard(digits):
 @pytest.mark.parametrize("method", METHODS)
 def test_max_iter(method, digits, kernel):
     X, y = digits
-    model = svc(solver=method, max_iter=1, tol=1e-9)
-    with pytest.warns(ConvergenceWarning, match="max_iter"):
+    model = svc(solver=SOLVERS[method], max_iter=1, tol=1e-9)
+    with pytest.warns(ConvergenceWarning, match="max_iter") as caught:
         model.fit(X, y)
+    assert caught[0].filename == __file__  # the warning points at the user's line
     assert model.status_ is Status.MAX_ITER
     assert not model.status_.converged
     assert model.n_iter_ == 1
@@ -156,6 +158,18 @@ def test_time_limit(digits, kernel):
     assert audit(model, kernel, y, 4.0).psi.max() > 1e-13
 
 
+def test_a_model_without_support_vectors_predicts(digits):
+    """Stopped before the first step, however: scores are the (zero) biases, on every engine and form."""
+    X, y = digits
+    for given in (X, sparse.csr_array(X)):
+        for engine in ("numpy", "cpu"):
+            model = svc(time_limit=1e-9, engine=engine)
+            with unfinished():
+                model.fit(given, y)
+            assert model.status_ is Status.TIME_LIMIT
+            np.testing.assert_array_equal(model.decision_function(given), np.zeros((len(y), 10)))
+
+
 def test_a_limit_that_is_not_met_changes_nothing(digits):
     X, y = digits
     plain, limited = svc().fit(X, y), svc(max_iter=10**6, time_limit=1e6).fit(X, y)
@@ -179,7 +193,7 @@ def test_impossible_tolerance_is_not_called_converged(digits, kernel):
 @pytest.mark.parametrize("method", METHODS)
 def test_warm_start_is_cheaper(method, digits, kernel):
     X, y = digits
-    model = svc(solver=method, warm_start=True).fit(X, y)
+    model = svc(solver=SOLVERS[method], warm_start=True).fit(X, y)
     cold = model.n_iter_
     model.fit(X, y)
     assert model.n_iter_ < max(1, cold)

@@ -6,7 +6,7 @@ import textwrap
 
 import numpy as np
 import pytest
-from helpers import METHODS, audit
+from helpers import METHODS, SOLVERS, audit
 from oracle import kernel_matrix
 
 from multimargin import KernelSVC
@@ -64,7 +64,7 @@ def test_peak_memory_stays_within_the_budget(solver):
 def test_any_cache_gives_the_same_optimum(cache_size, method, digits):
     """No row at all, two or three rows, some, all: 150 rows of 600 bytes are 0.09 MB."""
     X, y = digits
-    model = KernelSVC(C=2.0, gamma=0.02, solver=method, cache_size=cache_size, tol=1e-3).fit(X, y)
+    model = KernelSVC(C=2.0, gamma=0.02, solver=SOLVERS[method], cache_size=cache_size, tol=1e-3).fit(X, y)
     audit(model, kernel_matrix("rbf", X, gamma=0.02), y, 2.0, 1e-3)
     last = model.trace_[-1]
     if cache_size in (1000, "auto"):

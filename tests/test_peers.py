@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from helpers import ENGINES, METHODS, audit
+from helpers import ENGINES, METHODS, SOLVERS, audit
 from oracle import kernel_matrix, one_hot, solve_binary
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
@@ -29,7 +29,7 @@ def test_two_classes_are_a_binary_machine_with_twice_the_cost(C, method, engine,
     """D_CS(C) = 1/2 D_CSVC(2C), f = s_1 - s_0, without bias (MATH §1.3; the papers forget the factor 2)."""
     X, y = two_classes
     K = kernel_matrix("rbf", X, gamma=GAMMA)
-    model = KernelSVC(C=C, gamma=GAMMA, solver=method, engine=engine, tol=1e-6).fit(X, y)
+    model = KernelSVC(C=C, gamma=GAMMA, solver=SOLVERS[method], **ENGINES[engine], tol=1e-6).fit(X, y)
     audit(model, K, y, C, 1e-6)
     binary = solve_binary(K, 2 * y - 3, 2 * C)
     assert model.dual_objective_ == pytest.approx(binary / 2, rel=1e-5)

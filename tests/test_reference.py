@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from helpers import METHODS, audit
+from helpers import ENGINES, METHODS, SOLVERS, audit
 from oracle import certify, kernel_matrix, solve_binary, solve_crammer_singer
 
 from multimargin import KernelSVC
@@ -44,14 +44,20 @@ def test_binary_oracle_finds_the_optimum(optima, name):
     assert solve_binary(K, 2 * y - 1, case["C"] * weight) == pytest.approx(case["dual_opt"], rel=1e-9)
 
 
-@pytest.mark.parametrize("engine", ["numpy", "cpu"])
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", CASES)
 def test_optimum(optima, name, method, engine):
     case, X, y, weight, gamma, K = load(optima, name)
     bias = "regularized" if case["bias"] == "reg" else "none"
     model = KernelSVC(
-        C=case["C"], kernel=case["kernel"], gamma=gamma, bias=bias, solver=method, engine=engine, tol=1e-7
+        C=case["C"],
+        kernel=case["kernel"],
+        gamma=gamma,
+        bias=bias,
+        solver=SOLVERS[method],
+        **ENGINES[engine],
+        tol=1e-7,
     ).fit(X, y, sample_weight=weight)
     found = audit(model, K, y, case["C"] * weight, tol=1e-7)
     assert found.dual == pytest.approx(case["dual_opt"], rel=1e-6)

@@ -6,7 +6,7 @@ import queue
 
 import numpy as np
 import pytest
-from helpers import METHODS, audit
+from helpers import METHODS, SOLVERS, audit
 from oracle import kernel_matrix
 from scipy import sparse
 from sklearn.datasets import load_digits
@@ -17,9 +17,15 @@ from multimargin import KernelSVC
 
 @pytest.fixture(scope="module")
 def rows():
-    """600 digits: enough for several tiles and threads."""
+    """400 digits: enough for several tiles and threads."""
     X, y = load_digits(return_X_y=True)
-    return X[:600] / 16.0, y[:600]
+    return X[:400] / 16.0, y[:400]
+
+
+def as_many_as_it_can(method, rows):
+    """Fewer rows for the methods that move one sample a step."""
+    X, y = rows
+    return (X[:150], y[:150]) if method in ("mcsvm", "ell-based") else (X, y)
 
 
 def fit(X, y, **settings):
@@ -29,10 +35,10 @@ def fit(X, y, **settings):
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 @pytest.mark.parametrize("method", METHODS)
 def test_same_model_for_any_number_of_threads(method, form, rows):
-    X, y = rows
+    X, y = as_many_as_it_can(method, rows)
     given = sparse.csr_array(X) if form == "sparse" else X
     K = kernel_matrix("rbf", X, gamma=0.05)
-    models = [fit(given, y, solver=method, n_threads=threads) for threads in (1, 2, 4, None)]
+    models = [fit(given, y, solver=SOLVERS[method], n_threads=threads) for threads in (1, 2, 3, None)]
     found = [audit(model, K, y, 4.0, 1e-3) for model in models]
     decisions = [model.decision_function(given) for model in models]
     for certificate, decision in zip(found[1:], decisions[1:], strict=True):
@@ -44,8 +50,8 @@ def test_same_model_for_any_number_of_threads(method, form, rows):
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("method", METHODS)
 def test_bitwise_repeatable(method, threads, rows):
-    X, y = rows
-    first, second = (fit(X, y, solver=method, n_threads=threads) for _ in range(2))
+    X, y = as_many_as_it_can(method, rows)
+    first, second = (fit(X, y, solver=SOLVERS[method], n_threads=threads) for _ in range(2))
     np.testing.assert_array_equal(first.support_, second.support_)
     np.testing.assert_array_equal(first.dual_coef_, second.dual_coef_)
     np.testing.assert_array_equal(first.decision_function(X), second.decision_function(X))

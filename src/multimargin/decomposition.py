@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .engines.base import Certificate, Engine
-from .inner import CoordinateDescent, InnerSolver
+from .inner import Block, CoordinateDescent, InnerSolver
 from .monitor import Monitor
 from .problems import Problem
 from .solution import Solution, Status
@@ -39,8 +39,8 @@ class Decomposition:
     stop : {"psi", "gain"}
         Stop when max ψ_i ≤ tol (Crammer & Singer), or when max g_i/C_i ≤ tol (Niu & Yuan).
     inner_share, inner_floor : float
-        The block is solved to ``inner_share`` of the current violation, but no further than
-        ``inner_floor`` of ``tol``.
+        The block is solved to ``inner_share`` of its own violation, but no further than ``inner_floor``
+        of ``tol``.
     polish : int
         Problems of at most this many samples are finally solved as one block, as exactly as float64
         allows: that costs milliseconds, and the model no longer depends on the order of the rows.
@@ -123,6 +123,15 @@ class Decomposition:
             monitor.trace,
         )
 
+    def _inner_eps(self, problem: Problem, block: Block, tol: float) -> float:
+        """How exactly to solve the block, in the inner solver's own measure."""
+        least = self.inner_floor * tol
+        if len(block.W) == 1:
+            return least
+        psi, gain = problem.measure(block.rows())
+        start = psi.max() / problem.kappa if self.inner.measure == "psi" else (gain / block.C).max()
+        return max(self.inner_share * float(start), least)
+
     def _polish(self, engine: Engine) -> Certificate:
         block = engine.block(np.arange(engine.n))
         engine.solve(CoordinateDescent(max_sweeps=_POLISH_SWEEPS), block, _POLISH_EPS)
@@ -140,8 +149,7 @@ class Decomposition:
                 if status := monitor.exhausted():
                     return status
                 block = engine.block(choice.W)
-                eps = max(self.inner_share * choice.violation, self.inner_floor * tol)
-                steps = engine.solve(self.inner, block, eps)
+                steps = engine.solve(self.inner, block, self._inner_eps(engine.problem, block, tol))
                 idle = 0 if engine.update(block) else idle + 1
                 if status := monitor.record(engine, choice, steps):
                     return status

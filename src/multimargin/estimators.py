@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -26,7 +26,7 @@ from .sklearn_callbacks import CallbackSupportMixin, callback_context, with_call
 from .solution import Solution, TraceRow
 from .threads import effective_threads
 from .typing import FloatArray, IntArray
-from .validation import canonical, check_choice, check_integer, check_number, same_storage
+from .validation import canonical, check_choice, check_integer, check_number, same_storage, warn_user
 from .weights import check_weights, sample_costs
 
 _DATA: dict[str, Any] = {  # what scikit-learn's validate_data is asked for
@@ -220,6 +220,8 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"kernel='precomputed' needs a square matrix of kernel values to fit, got shape {X.shape}."
             )
+        if not len(kept):
+            raise ValueError("All sample weights are zero; some samples need a positive weight.")
         labels, encoded = np.unique(y[kept], return_inverse=True)
         if len(labels) < 2:
             raise ValueError(
@@ -241,19 +243,18 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             _BIAS_SCALE[self.bias],
             None if start is None else problem.shrink_into(start[kept], coded, C),
         )
-        self.classes_ = labels
-        solution = self._solve(task, kept, X, y)
-        self._store(task, kept, X.shape[0], solution)
+        model = _ModelMaker(task, labels, kept)
+        solution = self._solve(task, model, X, y)
+        self._store(task, model, X.shape[0], solution)
         if not solution.status.converged:
-            warnings.warn(
+            warn_user(
                 f"KernelSVC {solution.status} Largest violation {solution.violation:.3g} (tol {self.tol:g}), "
                 f"duality gap {solution.gap:.3g} of {solution.primal:.6g}.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return self
 
-    def _solve(self, task: Task, kept: IntArray, X: Any, y: Any) -> Solution:
+    def _solve(self, task: Task, model: _ModelMaker, X: Any, y: Any) -> Solution:
         method = find_method(self.solver, self.working_set_size)
         seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31)
         options = EngineOptions(
@@ -269,9 +270,7 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         observers: list[Observer] = [o for o in (progress, self.callback) if o is not None]
         context = callback_context(self, self.max_iter)
         if context is not None:
-            observers.append(
-                SklearnCallbacks(self, context, X, y, lambda: self._model(task, kept, engine.result()[0]))
-            )
+            observers.append(SklearnCallbacks(self, context, X, y, lambda: model(engine.result()[0])))
         monitor = Monitor(self.max_iter, self.time_limit, observers)
         monitor.trace.info["solver"] = self.solver if isinstance(self.solver, str) else repr(self.solver)
         if context is not None:
@@ -287,27 +286,15 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if progress is not None:
             progress.close(f"{solution.status} gap {solution.gap:.3g} of {solution.primal:.6g}")
         if context is not None:
-            attributes = self._model(task, kept, solution.alpha)
-            context.call_on_fit_task_end(estimator=self, X=X, y=y, reconstruction_attributes=attributes)
+            context.call_on_fit_task_end(
+                estimator=self, X=X, y=y, reconstruction_attributes=model(solution.alpha)
+            )
         return solution
 
-    def _model(self, task: Task, kept: IntArray, alpha: FloatArray) -> dict[str, Any]:
-        """The attributes that make a model of ``alpha``."""
-        ids = np.flatnonzero(alpha.any(axis=1))
-        rows = kept[ids]
-        return {
-            "classes_": self.classes_,
-            "support_": rows,
-            "dual_coef_": alpha[ids],
-            "intercept_": task.offset * alpha.sum(axis=0),
-            "_kernel": task.kernel,
-            "_support": task.kernel.support(task.X, rows if task.kernel.pairwise else ids),
-        }
-
-    def _store(self, task: Task, kept: IntArray, rows: int, solution: Solution) -> None:
-        for name, value in self._model(task, kept, solution.alpha).items():
+    def _store(self, task: Task, model: _ModelMaker, rows: int, solution: Solution) -> None:
+        for name, value in model(solution.alpha).items():
             setattr(self, name, value)
-        ids = np.atleast_1d(np.searchsorted(kept, self.support_))
+        ids = np.flatnonzero(solution.alpha.any(axis=1))
         self.status_ = solution.status
         self.n_iter_ = len(solution.trace)
         self.violation_ = solution.violation
@@ -316,7 +303,7 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.duality_gap_ = solution.gap
         self.trace_ = solution.trace
         self._labels = task.y
-        self._kept = kept
+        self._kept = model.kept
         self._rows_fitted = rows
         self._costs = task.C
         self._support_loss = task.problem.loss(solution.scores[ids], task.y[ids], np.ones(len(ids)))
@@ -471,3 +458,25 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         pairwise = self.kernel == "precomputed" or getattr(self.kernel, "pairwise", False)
         tags.input_tags.pairwise = bool(pairwise)
         return tags
+
+
+@dataclass(frozen=True)
+class _ModelMaker:
+    """Makes the attributes of a model from alpha; used at the end of a fit, and on the way by callbacks."""
+
+    task: Task
+    labels: np.ndarray
+    kept: IntArray  # row numbers of the samples of the task
+
+    def __call__(self, alpha: FloatArray) -> dict[str, Any]:
+        kernel = self.task.kernel
+        ids = np.flatnonzero(alpha.any(axis=1))
+        rows = self.kept[ids]
+        return {
+            "classes_": self.labels,
+            "support_": rows,
+            "dual_coef_": alpha[ids],
+            "intercept_": self.task.offset * alpha.sum(axis=0),
+            "_kernel": kernel,
+            "_support": kernel.support(self.task.X, rows if kernel.pairwise else ids),
+        }

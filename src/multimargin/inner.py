@@ -44,6 +44,7 @@ class InnerSolver(ABC):
 
     name: ClassVar[str]
     handles: ClassVar[frozenset[str]]  # feasible sets
+    measure: ClassVar[str]  # what ``eps`` bounds: "psi" (max ψ_i) or "gain" (max g_i/C_i)
 
     @abstractmethod
     def solve(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
@@ -60,6 +61,7 @@ class CoordinateDescent(InnerSolver):
 
     name: ClassVar[str] = "coordinate-descent"
     handles: ClassVar[frozenset[str]] = frozenset({"simplex"})
+    measure: ClassVar[str] = "psi"
     update: str = "sort"
     max_sweeps: int = 300
     staged: bool = True
@@ -109,6 +111,7 @@ class ProjectedGradient(InnerSolver):
 
     name: ClassVar[str] = "projected-gradient"
     handles: ClassVar[frozenset[str]] = frozenset({"simplex", "box"})
+    measure: ClassVar[str] = "gain"
     max_iter: int = 2_000
     rho_min: float = 1e-10
     rho_max: float = 1e10
@@ -161,7 +164,7 @@ class ProjectedGradient(InnerSolver):
     def _first_step(self, problem: Problem, block: Block) -> float:
         if self.initial_step == "ell":
             gain = problem.measure(block.rows())[1]
-            return float((block.C**2).max() / max(gain.max(), 1e-300))
+            return 1.0 / max(float((gain / block.C**2).max()), 1e-300)
         move = problem.project(block.alpha - block.G, block.y, block.C) - block.alpha
         return 1.0 / max(float(np.abs(move).max()), 1e-300)
 

@@ -35,6 +35,14 @@ def _dots(A: Data, B: Data) -> FloatArray:
     return _dense(as_float64(A) @ as_float64(B).T)
 
 
+def _short_indices(A: Data) -> Data:
+    """Float64 samples with the 32-bit indices that scikit-learn's L1 distance asks for."""
+    A = as_float64(A)
+    if not sp.issparse(A) or A.indices.dtype == A.indptr.dtype == np.int32:
+        return A
+    return sp.csr_array((A.data, A.indices.astype(np.int32), A.indptr.astype(np.int32)), shape=A.shape)
+
+
 def _exp(values: FloatArray) -> FloatArray:
     return np.exp(values, out=values)
 
@@ -158,7 +166,7 @@ class Laplacian(_Scaled):
     native: ClassVar[str | None] = "laplacian"
 
     def between(self, A: Data, B: Data) -> FloatArray:
-        return _exp(-self._gamma * manhattan_distances(as_float64(A), as_float64(B)))
+        return _exp(-self._gamma * manhattan_distances(_short_indices(A), _short_indices(B)))
 
     def diagonal(self, A: Data) -> FloatArray:
         return np.ones(A.shape[0])

@@ -19,6 +19,7 @@ import numpy as np
 from .problems.crammer_singer import ON_BOUND
 from .typing import FloatArray
 
+_ROUNDING = 1e-14  # of C: mass that is no more than rounding
 _MAX_STEPS = 1000  # of the iterative searches; each ends by an exact division over the classes it found
 
 Theta = Callable[[FloatArray, float, np.random.Generator], float]
@@ -105,11 +106,12 @@ def update_smo(
     if kii <= 0:
         return _best_vertex(alpha, G, y, C)
     z, G = _simplex(alpha, y, C), G.copy()
+    z[z <= _ROUNDING * C] = 0.0
     for _ in range(_MAX_STEPS):
         p = int(np.argmax(G))
         q = int(np.argmin(np.where(z > 0, G, np.inf)))
         step = min((G[p] - G[q]) / (2 * kii), z[q])
-        if step <= 1e-15 * C:
+        if step <= _ROUNDING * C:
             break
         z[p] += step
         z[q] = 0.0 if step == z[q] else z[q] - step

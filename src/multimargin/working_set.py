@@ -132,6 +132,8 @@ class Gain(Greedy):
 class Practical(WorkingSet):
     """Niu & Yuan's Algorithm 4: ``n_new`` largest g_i, the rest inherited from the previous set.
 
+    New samples are taken among those that still violate: with unequal costs, or when ψ decides the stop,
+    the largest g_i need not.
     Inherited first are free samples (C₀), then zero ones (C₁), then bounded ones (C₂); within a group
     those that spent the fewest consecutive iterations in the set.
     """
@@ -150,8 +152,8 @@ class Practical(WorkingSet):
         previous = np.empty(0, dtype=np.int64)
         stays = np.zeros(engine.n, dtype=np.int64)
         while True:
-            worst = engine.worst(self.n_new, rank="gain", stop=stop, tol=tol)
-            if worst.violation <= tol:
+            worst = engine.worst(self.n_new, rank="gain", stop=stop, above=tol)
+            if not len(worst.ids):
                 return
             W = np.concatenate([worst.ids, self._inherit(engine, previous, worst.ids, stays)])
             longer = stays[W] + 1

@@ -15,7 +15,7 @@ from ..kernels import Kernel
 from ..problems.base import Rows
 from ..threads import blas_threads
 from ..typing import Data, FloatArray, IntArray
-from ..validation import features_per_sample
+from ..validation import features_per_sample, warn_user
 from .base import Certificate, Counts, Engine, EngineOptions, Task, Worst
 
 TINY_DIAGONAL = 1e-12  # K_ii is at least this share of the largest, except where it is zero
@@ -248,6 +248,12 @@ class NumpyEngine(Engine):
                 "The kernel overflows on some samples (K(x, x) is not finite). Scale the features or "
                 "change the kernel's parameters."
             )
+        if (diagonal < 0).any():
+            warn_user(
+                "The kernel is not positive semidefinite: K(x, x) is negative for some samples. The solver "
+                "finds a stationary point, and the duality gap proves nothing.",
+                UserWarning,
+            )
         least = TINY_DIAGONAL * diagonal.max(initial=0.0)
         return np.where(diagonal > 0, np.maximum(diagonal, least), 0.0)
 
@@ -255,6 +261,8 @@ class NumpyEngine(Engine):
     @classmethod
     def scores(cls, kernel: Kernel, support: Any, coef: FloatArray, X: Data, *, n_threads: int) -> FloatArray:
         out = np.zeros((X.shape[0], coef.shape[1]))
+        if not len(coef):
+            return out
         step = max(1, _SCORE_VALUES // max(1, len(coef)))
         with blas_threads(n_threads):
             for first in range(0, X.shape[0], step):

@@ -64,12 +64,13 @@ class CrammerSinger(Problem):
     def project(self, w: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         # Niu & Yuan (3.4): w_ir = min(ŵ_ir + λ_i, C_i δ_{r,y}); in z this is the simplex projection.
         D = simplex_point(w, y, C)
+        D -= D.max(axis=1, keepdims=True)  # the answer is the same, without cancellation
         ordered = -np.sort(-D, axis=1)
         k = np.arange(1, D.shape[1] + 1)
         thresholds = (np.cumsum(ordered, axis=1) - C[:, None]) / k
         last = np.count_nonzero(ordered > thresholds, axis=1) - 1
         theta = thresholds[np.arange(len(y)), last]
-        return coefficients(np.maximum(D - theta[:, None], 0.0), y)
+        return coefficients(np.maximum(D - theta[:, None], 0.0), y, C)
 
     def loss(self, S: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         G = self.gradient(S, y)  # max_r (s_r + 1 - δ_ry) - s_y = max_r G_r - G_y
@@ -85,7 +86,7 @@ class CrammerSinger(Problem):
         same_label = (own > 0) & (others.max(axis=1) <= 0)
         factor = np.where(same_label, np.minimum(1.0, C / np.where(same_label, own, 1.0)), 0.0)
         z = np.maximum(-others * factor[:, None], 0.0)
-        return coefficients(z, y)
+        return coefficients(z, y, C)
 
 
 def simplex_point(alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
@@ -95,10 +96,10 @@ def simplex_point(alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray
     return z
 
 
-def coefficients(z: FloatArray, y: LabelArray) -> FloatArray:
+def coefficients(z: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
     """α_i from z_i: α_ir = -z_ir off the label and minus their sum on it, so rows sum to zero."""
     alpha = -z
     rows = np.arange(len(y))
     alpha[rows, y] = 0.0
-    alpha[rows, y] = -alpha.sum(axis=1)
+    alpha[rows, y] = np.minimum(-alpha.sum(axis=1), C)
     return np.asarray(alpha + 0.0)  # no negative zeros
