@@ -82,8 +82,10 @@ RECIPES = {
 }
 
 
-def load(name: str, rows: int | None = None, test_rows: int | None = None) -> Problem:
-    """The named problem, with the first ``rows`` training and ``test_rows`` test rows."""
+def load(
+    name: str, rows: int | None = None, test_rows: int | None = None, scale: Callable | None = None
+) -> Problem:
+    """The named problem, cut to its first ``rows`` and ``test_rows``; ``scale`` replaces its own scaling."""
     recipe, stored = RECIPES[name], _read(name)
     factor = float(stored["scale"]) if "scale" in stored else 1.0
     X, y = stored["X_train"][:rows] * factor, stored["y_train"][:rows].astype(int)
@@ -94,7 +96,7 @@ def load(name: str, rows: int | None = None, test_rows: int | None = None) -> Pr
         parts = [(X, y, stored["X_test"][:test_rows] * factor, stored["y_test"][:test_rows].astype(int))]
     splits = []
     for X_train, y_train, X_test, y_test in parts:
-        X_train, X_test = recipe.scale(X_train, X_test)
+        X_train, X_test = (scale or recipe.scale)(X_train, X_test)
         splits.append(Split(X_train, y_train, X_test, y_test))
     return Problem(name, recipe.C, recipe.gamma, tuple(splits))
 

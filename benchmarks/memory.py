@@ -3,8 +3,9 @@
 Every fit runs in a process of its own, which reports the largest resident size it ever had. Claim checked,
 for each method: ``cache_size=100`` needs at most 100 MB more than ``cache_size=0``.
 
-A fit that is cut short holds fewer support vectors and so needs no more memory than the whole one: a time
-limit on the fits without cache (they compute every kernel row anew) makes the claim harder, not easier.
+Fits without cache compute every kernel row anew, so in the short form they end at a time limit. A fit that
+is cut short holds fewer support vectors and needs less memory, which makes the claim harder, not easier:
+mcsvm and ell-based may fail it by a megabyte for that reason, and belong to --full, which has no limit.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ def in_a_process(method: str, cache: float, limit: float | None) -> dict:
 def main() -> int:
     parser = options(__doc__)
     parser.add_argument("--methods", nargs="+", choices=METHODS)
-    parser.add_argument("--limit", type=float, default=20, help="seconds for a fit without cache")
+    parser.add_argument(
+        "--limit", type=float, default=20, help="seconds without cache, unless --full"
+    )
     parser.add_argument("--child", nargs=3, help="(internal) method, MB, seconds: fit once and report")
     args = parser.parse_args()
     if args.child:
@@ -77,7 +80,7 @@ def main() -> int:
     methods = args.methods or (tuple(METHODS) if args.full else SHORT)
     for method in methods:
         for cache in (0, BUDGET):
-            found = in_a_process(method, cache, args.limit if cache == 0 else None)
+            found = in_a_process(method, cache, None if cache or args.full else args.limit)
             peaks[method, cache] = found["peak_mb"]
             table.row(
                 method,
@@ -93,7 +96,7 @@ def main() -> int:
         report.claim(
             f"{method}: {BUDGET} MB of cache need at most {BUDGET} MB more",
             more <= BUDGET,
-            f"{more:.0f} MB more ({peaks[method, 0]:.0f} to {peaks[method, BUDGET]:.0f})",
+            f"{more:.1f} MB more ({peaks[method, 0]:.1f} to {peaks[method, BUDGET]:.1f})",
         )
     return report.finish()
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict, fields, replace
 
-from _data import RECIPES, Problem, load
+from _data import RECIPES, Problem, load, to_unit_range
 from _papers import ACCURACY, TABLE_2
 from _report import Report, Table, options
 from _scoring import Outcome, compete
@@ -42,6 +42,7 @@ from multimargin.working_set import Practical
 TOL = 1e-3
 CACHES = (400, 40)  # MB
 SUBSETS = {"shuttle": 5000, "mnist": 5000, "letter": 5000}
+SCALES = {"letter": to_unit_range}  # with X / 15, a third of the paper's kernel columns would be missing
 SHORT = ("vowel", "glass", "shuttle", "satimage", "mnist")
 LIMITED_CACHE = ("satimage", "mnist", "isolet", "letter")  # where the paper claims that ℓ saves evaluations
 
@@ -114,10 +115,11 @@ def check(
     print("\nclaims")
     for name, runs in found.items():
         accuracies = [run.accuracy for run in runs.values()]
+        spread = max(accuracies) - min(accuracies)
         report.claim(
             f"{name}: equal accuracy (within 0.1 point, or one test row)",
-            max(accuracies) - min(accuracies) <= max(0.1, 1.001 * one_row[name]),
-            " / ".join(f"{runs[method, CACHES[0]].accuracy:.2f}" for method in SOLVERS),
+            spread <= max(0.1, 1.001 * one_row[name]),
+            f"{min(accuracies):.2f} to {max(accuracies):.2f}, {spread / one_row[name]:.0f} rows apart",
         )
     for name in LIMITED_CACHE:
         psi, ell = (
@@ -158,7 +160,7 @@ def main() -> int:
     table = Table((*heads, "SVs", "ψ", "g/C"), (8, 8, 4, 6, 6, 8, 8, 12, 12, 7, 7, 6, 8, 8))
     found, one_row = {}, {}
     for name in names:
-        problem = load(name, SUBSETS.get(name))
+        problem = load(name, SUBSETS.get(name), scale=SCALES.get(name))
         one_row[name] = 100 / (len(problem.splits) * min(len(split.y_test) for split in problem.splits))
         found[name] = measure(problem, args.dtype, args.repeats)
         print_rows(table, problem, found[name])

@@ -314,12 +314,12 @@ def test_duplicated_points_with_different_labels(method, engine):
 
 
 @pytest.mark.filterwarnings("ignore:The number of unique classes is greater than 50%:UserWarning")
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["mcsvm", "dasmc", "auto"])
 def test_thousand_classes(method):
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(1000, 8)) * 2
-    X = np.vstack([centres, centres[:200] + 0.1 * rng.normal(size=(200, 8))])
-    y = np.concatenate([np.arange(1000), np.arange(200)])
+    X = np.vstack([centres, centres[:50] + 0.1 * rng.normal(size=(50, 8))])
+    y = np.concatenate([np.arange(1000), np.arange(50)])
     model = KernelSVC(C=1.0, gamma=0.5, solver=SOLVERS[method], tol=0.05).fit(X, y)
     audit(model, kernel_matrix("rbf", X, gamma=0.5), y, 1.0, 0.05)
     assert model.score(X, y) > 0.95

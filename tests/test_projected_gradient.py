@@ -92,7 +92,7 @@ def test_iterates_stay_feasible_and_end_no_worse(side, initial_step, seed, cap, 
 @pytest.mark.parametrize("initial_step", STEPS)
 @pytest.mark.parametrize("side", SIDES)
 def test_agrees_with_coordinate_descent(side, initial_step, scale):
-    for seed in range(4):
+    for seed in range(12):
         problem = Problem(seed, scale=scale)
         alpha, _, steps, measure = problem.projected_gradient(side, 1e-9, 20_000, initial_step)
         gain = problem.measures(alpha)[1].max()

@@ -9,6 +9,7 @@ run as converged. If rounding in the kernel rows hid a violation, the loop goes 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,7 @@ from .working_set import WorkingSet
 
 _AIM = 0.95  # of tol: leaves room for rounding, so that the exact proof succeeds at the first try
 _MOST_PROOFS = 50
+_FLAT_STEPS = 1000  # steps (and 20 passes) that may leave the dual where it is, to rounding
 _POLISH_SWEEPS, _POLISH_EPS = 300, 1e-11
 
 
@@ -91,21 +93,7 @@ class Decomposition:
         """Solve the engine's problem; ``bias_scale`` is the constant in the kernel that stands for a bias."""
         self.check(engine.problem)
         with engine.running():
-            for _ in range(_MOST_PROOFS):
-                before = len(monitor.trace)
-                status = self._descend(engine, monitor, tol, rng, keep_interrupted)
-                engine.refresh()
-                proof = engine.certificate()
-                reached = (proof.violation if self.stop == "psi" else proof.gain) <= tol
-                if reached and status is Status.STALLED:
-                    status = Status.CONVERGED
-                if reached or not status.converged:
-                    break
-                if len(monitor.trace) == before:  # nothing left to do, and yet not optimal
-                    status = Status.STALLED
-                    break
-            else:
-                status = Status.STALLED
+            status, proof = self._descend_and_prove(engine, monitor, tol, rng, keep_interrupted)
             if status.converged and engine.n <= self.polish:
                 proof = self._polish(engine)
         alpha, scores = engine.result()
@@ -123,6 +111,29 @@ class Decomposition:
             monitor.trace,
         )
 
+    def _descend_and_prove(
+        self, engine: Engine, monitor: Monitor, tol: float, rng: np.random.Generator, keep: bool
+    ) -> tuple[Status, Certificate]:
+        """Alternate descents and exact proofs until a proof succeeds, a limit is met, or neither helps."""
+        dual, violation = math.inf, math.inf  # of the last proof
+        for _ in range(_MOST_PROOFS):
+            status = self._descend(engine, monitor, tol, rng, keep)
+            try:
+                proof = engine.prove()
+            except KeyboardInterrupt:
+                if not keep:
+                    raise
+                status, proof = Status.INTERRUPTED, engine.prove()
+            if status not in (Status.CONVERGED, Status.STALLED):
+                return status, proof
+            left = proof.violation if self.stop == "psi" else proof.gain
+            if left <= tol:
+                return Status.CONVERGED, proof
+            if not (_falls(proof.dual, dual) or left < 0.5 * violation):
+                break
+            dual, violation = min(dual, proof.dual), left
+        return Status.STALLED, proof
+
     def _inner_eps(self, problem: Problem, block: Block, tol: float) -> float:
         """How exactly to solve the block, in the inner solver's own measure."""
         least = self.inner_floor * tol
@@ -136,27 +147,33 @@ class Decomposition:
         block = engine.block(np.arange(engine.n))
         engine.solve(CoordinateDescent(max_sweeps=_POLISH_SWEEPS), block, _POLISH_EPS)
         engine.update(block)
-        engine.refresh()
-        return engine.certificate()
+        return engine.prove()
 
     def _descend(
         self, engine: Engine, monitor: Monitor, tol: float, rng: np.random.Generator, keep: bool
     ) -> Status:
         """Iterate until the rule finds no violator, a limit is met, or nothing moves."""
-        idle, patience = 0, self.working_set.patience(engine.n)
+        n, still, flat, lowest = engine.n, 0, 0, math.inf
         try:
             for choice in self.working_set.choose(engine, self.stop, _AIM * tol, rng):
                 if status := monitor.exhausted():
                     return status
                 block = engine.block(choice.W)
                 steps = engine.solve(self.inner, block, self._inner_eps(engine.problem, block, tol))
-                idle = 0 if engine.update(block) else idle + 1
+                still = 0 if engine.update(block) else still + 1
+                flat = 0 if _falls(engine.dual, lowest) else flat + 1
+                lowest = min(lowest, engine.dual)
                 if status := monitor.record(engine, choice, steps):
                     return status
-                if idle >= patience:
+                if still >= self.working_set.patience(n) or flat >= _FLAT_STEPS + 20 * n // len(choice.W):
                     return Status.STALLED
         except KeyboardInterrupt:
             if not keep:
                 raise
             return Status.INTERRUPTED
         return Status.CONVERGED
+
+
+def _falls(dual: float, lowest: float) -> bool:
+    """Whether the dual fell by more than rounding."""
+    return dual < lowest - 1e-15 * abs(dual) if math.isfinite(lowest) else True

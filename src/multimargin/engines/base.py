@@ -148,12 +148,8 @@ class Engine(ABC):
 
     # -- certify ---------------------------------------------------------------------------------
     @abstractmethod
-    def refresh(self) -> None:
-        """Recompute G and the dual from alpha alone, in float64."""
-
-    @abstractmethod
-    def certificate(self) -> Certificate:
-        """Measure all samples at the current G."""
+    def prove(self) -> Certificate:
+        """Recompute G and the dual from alpha alone, in float64, and measure all samples."""
 
     @abstractmethod
     def result(self) -> tuple[FloatArray, FloatArray]:

@@ -54,7 +54,7 @@ class NumpyEngine(Engine):
             self.dual = 0.0
         else:
             with self.running():
-                self.refresh()
+                self._refresh()
 
     # -- what another engine replaces --------------------------------------------------------------
     def _load(self) -> None:
@@ -218,7 +218,7 @@ class NumpyEngine(Engine):
         return max(1, min(rows, max(self.cache.capacity, _LEAST_ROWS)))
 
     # -- certify -----------------------------------------------------------------------------------
-    def refresh(self) -> None:
+    def _refresh(self) -> None:
         S = self._exact_scores()
         if not np.isfinite(S).all():
             raise ValueError(
@@ -227,7 +227,8 @@ class NumpyEngine(Engine):
         self.G = self.problem.gradient(S, self.task.y)
         self.dual = self.problem.dual(self.alpha, S, self.task.y)
 
-    def certificate(self) -> Certificate:
+    def prove(self) -> Certificate:
+        self._refresh()
         self._measure(None)
         y, C = self.task.y, self.task.C
         S = self.problem.scores(self.G, y)
