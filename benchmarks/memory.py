@@ -60,9 +60,7 @@ def in_a_process(method: str, cache: float, limit: float | None) -> dict:
 def main() -> int:
     parser = options(__doc__)
     parser.add_argument("--methods", nargs="+", choices=METHODS)
-    parser.add_argument(
-        "--limit", type=float, default=20, help="seconds without cache, unless --full"
-    )
+    parser.add_argument("--limit", type=float, default=20, help="seconds without cache, unless --full")
     parser.add_argument("--child", nargs=3, help="(internal) method, MB, seconds: fit once and report")
     args = parser.parse_args()
     if args.child:

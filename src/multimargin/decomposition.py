@@ -20,12 +20,12 @@ from .monitor import Monitor
 from .problems import Problem
 from .solution import Solution, Status
 from .typing import FloatArray
-from .working_set import WorkingSet
+from .working_set import Choice, WorkingSet
 
 _AIM = 0.95  # of tol: leaves room for rounding, so that the exact proof succeeds at the first try
 _MOST_PROOFS = 50
 _FLAT_STEPS = 1000  # steps (and 20 passes) that may leave the dual where it is, to rounding
-_POLISH_SWEEPS, _POLISH_EPS = 300, 1e-11
+_POLISH_EPS = 1e-11
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,12 @@ class Decomposition:
     inner_share, inner_floor : float
         The block is solved to ``inner_share`` of its own violation, but no further than ``inner_floor``
         of ``tol``.
+    settle : bool
+        Before the proof, solve the support vectors that violate ψ_i ≤ tol by coordinate descent. A method
+        stopped on the gap leaves small coefficients on samples that should have none; this removes them.
     polish : int
-        Problems of at most this many samples are finally solved as one block, as exactly as float64
-        allows: that costs milliseconds, and the model no longer depends on the order of the rows.
+        Problems of at most this many samples are finally solved as one block to almost float64 accuracy, so
+        that the model hardly depends on the order of the rows.
 
     Examples
     --------
@@ -65,6 +68,7 @@ class Decomposition:
     stop: str = "psi"
     inner_share: float = 0.1
     inner_floor: float = 0.1
+    settle: bool = False
     polish: int = 0
 
     def __post_init__(self) -> None:
@@ -94,8 +98,6 @@ class Decomposition:
         self.check(engine.problem)
         with engine.running():
             status, proof = self._descend_and_prove(engine, monitor, tol, rng, keep_interrupted)
-            if status.converged and engine.n <= self.polish:
-                proof = self._polish(engine)
         alpha, scores = engine.result()
         monitor.trace.info.update(engine.describe(), seconds=monitor.seconds)
         bias: FloatArray = bias_scale * alpha.sum(axis=0)
@@ -119,6 +121,8 @@ class Decomposition:
         for _ in range(_MOST_PROOFS):
             status = self._descend(engine, monitor, tol, rng, keep)
             try:
+                if status.converged:
+                    self._finish(engine, monitor, tol)
                 proof = engine.prove()
             except KeyboardInterrupt:
                 if not keep:
@@ -143,11 +147,19 @@ class Decomposition:
         start = psi.max() / problem.kappa if self.inner.measure == "psi" else (gain / block.C).max()
         return max(self.inner_share * float(start), least)
 
-    def _polish(self, engine: Engine) -> Certificate:
-        block = engine.block(np.arange(engine.n))
-        engine.solve(CoordinateDescent(max_sweeps=_POLISH_SWEEPS), block, _POLISH_EPS)
-        engine.update(block)
-        return engine.prove()
+    def _finish(self, engine: Engine, monitor: Monitor, tol: float) -> None:
+        """What ``settle`` and ``polish`` ask for: one more block, by coordinate descent."""
+        if engine.n <= self.polish:
+            W, eps = np.arange(engine.n), min(tol, _POLISH_EPS)
+        elif self.settle:
+            W, eps = engine.worst(engine.largest_block(), above=tol, among="support").ids, tol
+        else:
+            return
+        if len(W) and not monitor.exhausted():
+            block = engine.block(W)
+            steps = engine.solve(CoordinateDescent(), block, eps)
+            engine.update(block)
+            monitor.record(engine, Choice(W, tol), steps)
 
     def _descend(
         self, engine: Engine, monitor: Monitor, tol: float, rng: np.random.Generator, keep: bool

@@ -70,13 +70,15 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "auto" (fastest), a paper's method by name ("mcsvm", "ell-based", "dasmc"), or a
         :class:`multimargin.Decomposition` built by hand.
     tol : float, default=1e-3
-        Largest KKT violation allowed, in units of the margin.
+        Largest KKT violation allowed, in units of the margin. "auto" goes further on problems of at
+        most 100 samples, where that costs milliseconds.
     max_iter : int, default=-1
         Largest number of outer iterations; -1 is no limit.
     time_limit : float or None, default=None
-        Seconds after which the solver stops at its current point.
+        Seconds after which the solver stops at its current point. Looked at between outer iterations; the
+        final proof comes on top.
     cache_size : float or "auto", default="auto"
-        MB (2**20 bytes) for kernel rows; "auto" is half of the free memory.
+        MB (10**6 bytes) for kernel rows and blocks; "auto" is half of the free memory.
     working_set_size : int or "auto", default="auto"
         Samples optimised together; "auto" is the method's own choice.
     shrinking : bool, default=True
@@ -120,7 +122,8 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     violation_ : float
         Largest KKT violation, in units of the margin.
     primal_objective_, dual_objective_, duality_gap_ : float
-        Certified in float64; the dual is minimised, and the gap is their sum.
+        Certified in float64; the dual is minimised, and the gap is their sum. The gap is a proof for
+        positive semidefinite kernels only.
     trace_ : Trace
         One row an outer iteration.
     n_features_in_ : int

@@ -139,7 +139,8 @@ class ProjectedGradient(InnerSolver):
             Hd = K @ d
             slope, curvature = float(np.vdot(F, d)), float(np.vdot(d, Hd))
             theta = 1.0
-            if f + slope + 0.5 * curvature > f_ref and curvature > 0:
+            search = not pairs or f + slope + 0.5 * curvature > f_ref  # the first length is a guess
+            if search and curvature > 0:
                 theta = min(1.0, -slope / curvature)
             w += theta * d
             F += theta * Hd
@@ -156,8 +157,8 @@ class ProjectedGradient(InnerSolver):
                     f_ref, f_c, failures = f_c, f, 0
             if (iteration + 1) % self.refresh_every == 0:
                 F[:] = G_old + K @ (w - w_old)
-        if f > f_best:  # nonmonotone: hand back the best point seen
-            w[:] = w_best
+        else:  # cut short, and nonmonotone: hand back the best point seen
+            w[:] = w if f <= f_best else w_best
         F[:] = G_old + K @ (w - w_old)
         return iteration
 

@@ -21,10 +21,10 @@ def available_bytes() -> int:
 
 
 def cache_bytes(cache_size: float | str) -> int:
-    """Bytes for kernel rows: ``cache_size`` in MB (2**20 bytes), or a share of the free memory."""
+    """Bytes for kernel rows: ``cache_size`` in MB (10**6 bytes), or a share of the free memory."""
     if cache_size == "auto":
         return int(CACHE_SHARE * available_bytes())
-    return int(float(cache_size) * 2**20)
+    return int(float(cache_size) * 10**6)
 
 
 def _meminfo() -> int | None:

@@ -34,7 +34,8 @@ struct GradientResult {
 // Dai & Fletcher's nonmonotone line search (NY, Algorithm 3, Steps 0-5). f is measured from its
 // value at the start. Where Algorithm 3 leaves a choice: f of Step 5 is that of the new point; the
 // reference value is +infinity until `patience` failures in a row and is compared with the
-// projected point, while best and candidate values follow the accepted points.
+// projected point, while best and candidate values follow the accepted points. The first step, whose
+// length is a guess, is searched in any case: near the optimum it would lead far away for good.
 template <class Machine>
 class ProjectedGradient {
  public:
@@ -131,7 +132,8 @@ class ProjectedGradient {
     const double dKd = curvature();
     const double a = slope(b_.G);
     double t = 1.0;
-    if (f_ + a + 0.5 * dKd > f_ref_ && dKd > 0.0) t = std::min(1.0, -a / dKd);
+    const bool search = pairs_.empty() || f_ + a + 0.5 * dKd > f_ref_;
+    if (search && dKd > 0.0) t = std::min(1.0, -a / dKd);
     if (!(t > 0.0)) return false;
     move(t);
     f_ += t * a + 0.5 * t * t * dKd;
