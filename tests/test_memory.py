@@ -93,7 +93,7 @@ def test_rows_are_computed_only_where_the_step_is_not_zero(digits):
 
 
 def test_units():
-    assert cache_bytes(100) == 100 * 2**20
+    assert cache_bytes(100) == 100 * 10**6
     assert 0 < cache_bytes("auto") <= CACHE_SHARE * available_bytes() * 1.5
     assert np.isfinite(available_bytes())
 

@@ -43,9 +43,6 @@ class Decomposition:
     inner_share, inner_floor : float
         The block is solved to ``inner_share`` of its own violation, but no further than ``inner_floor``
         of ``tol``.
-    settle : bool
-        Before the proof, solve the support vectors that violate ψ_i ≤ tol by coordinate descent. A method
-        stopped on the gap leaves small coefficients on samples that should have none; this removes them.
     polish : int
         Problems of at most this many samples are finally solved as one block to almost float64 accuracy, so
         that the model hardly depends on the order of the rows.
@@ -68,7 +65,6 @@ class Decomposition:
     stop: str = "psi"
     inner_share: float = 0.1
     inner_floor: float = 0.1
-    settle: bool = False
     polish: int = 0
 
     def __post_init__(self) -> None:
@@ -121,8 +117,8 @@ class Decomposition:
         for _ in range(_MOST_PROOFS):
             status = self._descend(engine, monitor, tol, rng, keep)
             try:
-                if status.converged:
-                    self._finish(engine, monitor, tol)
+                if status.converged and engine.n <= self.polish:
+                    self._polish(engine, monitor, tol)
                 proof = engine.prove()
             except KeyboardInterrupt:
                 if not keep:
@@ -147,19 +143,12 @@ class Decomposition:
         start = psi.max() / problem.kappa if self.inner.measure == "psi" else (gain / block.C).max()
         return max(self.inner_share * float(start), least)
 
-    def _finish(self, engine: Engine, monitor: Monitor, tol: float) -> None:
-        """What ``settle`` and ``polish`` ask for: one more block, by coordinate descent."""
-        if engine.n <= self.polish:
-            W, eps = np.arange(engine.n), min(tol, _POLISH_EPS)
-        elif self.settle:
-            W, eps = engine.worst(engine.largest_block(), above=tol, among="support").ids, tol
-        else:
-            return
-        if len(W) and not monitor.exhausted():
-            block = engine.block(W)
-            steps = engine.solve(CoordinateDescent(), block, eps)
+    def _polish(self, engine: Engine, monitor: Monitor, tol: float) -> None:
+        if not monitor.exhausted():
+            block = engine.block(np.arange(engine.n))
+            steps = engine.solve(CoordinateDescent(), block, min(tol, _POLISH_EPS))
             engine.update(block)
-            monitor.record(engine, Choice(W, tol), steps)
+            monitor.record(engine, Choice(block.W, tol), steps)
 
     def _descend(
         self, engine: Engine, monitor: Monitor, tol: float, rng: np.random.Generator, keep: bool

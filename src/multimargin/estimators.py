@@ -371,8 +371,8 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Examples
         --------
         >>> from multimargin import KernelSVC
-        >>> KernelSVC().fit([[0.0], [1.0], [2.0]], [0, 1, 0]).label_distribution(1).sum()
-        np.float64(1.0)
+        >>> float(KernelSVC().fit([[0.0], [1.0], [2.0]], [0, 1, 0]).label_distribution(1).sum())
+        1.0
         """
         check_is_fitted(self)
         rows = np.atleast_1d(np.asarray(i))

@@ -132,8 +132,8 @@ class Gain(Greedy):
 class Practical(WorkingSet):
     """Niu & Yuan's Algorithm 4: ``n_new`` largest g_i, the rest inherited from the previous set.
 
-    New samples are taken among those that still violate: with unequal costs, or when ψ decides the stop,
-    the largest g_i need not.
+    Samples that still violate come first: with unequal costs, or when ψ decides the stop, those of the
+    largest g_i need not be among them.
     Inherited first are free samples (C₀), then zero ones (C₁), then bounded ones (C₂); within a group
     those that spent the fewest consecutive iterations in the set.
     """
@@ -155,7 +155,11 @@ class Practical(WorkingSet):
             worst = engine.worst(self.n_new, rank="gain", stop=stop, above=tol)
             if not len(worst.ids):
                 return
-            W = np.concatenate([worst.ids, self._inherit(engine, previous, worst.ids, stays)])
+            new = worst.ids
+            if len(new) < self.n_new:
+                rest = engine.worst(self.n_new, rank="gain", stop=stop).ids
+                new = np.concatenate([new, rest[~np.isin(rest, new)]])[: self.n_new]
+            W = np.concatenate([new, self._inherit(engine, previous, new, stays)])
             longer = stays[W] + 1
             stays[previous] = 0
             stays[W] = longer
