@@ -2,9 +2,9 @@
 
 - letter (X / 15, first 16,000 rows, C = 8, γ = 4): test accuracy 97.00 ± 0.15%, dual -7877.38 to 0.02%,
   4,300 to 4,500 support vectors.
-- satimage 92.35%, vowel 52.16%, isolet 96.60%, shuttle 99.71% (5,000 raw rows, tested on 14,500): to one
-  test row; how many rows a model is off is printed. On isolet one is expected: the optimum itself, solved to
-  1e-8, gets 1505 of 1559 rows right (96.54%), and 1506 would be 96.60%.
+- satimage 92.35%, vowel 52.16%, isolet 96.60%, shuttle 99.71% (5,000 raw rows, tested on 14,500), as printed;
+  how many test rows a model is off is said. On isolet a miss by one row is expected: the optimum itself,
+  solved to 1e-8, gets 1505 of 1559 rows right (96.54%), and 1506 would be 96.60%.
 - Optimal to tol = 1e-3 by the method's own rule, recomputed in float64 from the coefficients.
 
 Without options, methods are left out where they take minutes. Exit status 1 if a bar is missed.
@@ -29,7 +29,7 @@ TOL = 1e-3
 @dataclass(frozen=True)
 class Bar:
     accuracy: float  # per cent
-    within: float = 0.0  # points; one test row is always allowed
+    within: float = 0.005  # points: the bar as it is printed
     dual: float | None = None
     dual_within: float = 2e-4  # relative
     support: tuple[int, int] | None = None
@@ -51,7 +51,7 @@ def verdicts(bar: Bar, method: str, run: Outcome, tested: int) -> Iterator[tuple
     off = round(tested * run.accuracy / 100) - round(tested * bar.accuracy / 100)  # test rows
     yield (
         f"accuracy {bar.accuracy:.2f}",
-        abs(off) <= max(1, tested * bar.within / 100),
+        abs(run.accuracy - bar.accuracy) <= bar.within,
         f"{run.accuracy:.2f} ({off:+d} test rows)",
     )
     if bar.dual is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -17,15 +17,17 @@ from .decomposition import Decomposition
 from .engines import EngineOptions, find_engine
 from .engines.base import Task
 from .kernels import Kernel, make_kernel
+from .label_noise import LabelNoiseMixin
 from .memory import cache_bytes
 from .methods import find_method
+from .model import ModelMaker
 from .monitor import Monitor, Observer
 from .problems import PROBLEMS
 from .progress import Progress, SklearnCallbacks
 from .sklearn_callbacks import CallbackSupportMixin, callback_context, with_callbacks
 from .solution import Solution, TraceRow
 from .threads import effective_threads
-from .typing import FloatArray, IntArray
+from .typing import FloatArray, IntArray, LabelArray
 from .validation import canonical, check_choice, check_integer, check_number, same_storage, warn_user
 from .weights import check_weights, sample_costs
 
@@ -38,7 +40,7 @@ _DATA: dict[str, Any] = {  # what scikit-learn's validate_data is asked for
 _BIAS_SCALE = {"none": 0.0, "regularized": 1.0}  # the constant added to the kernel
 
 
-class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class KernelSVC(CallbackSupportMixin, LabelNoiseMixin, ClassifierMixin, BaseEstimator):
     """Exact multiclass kernel support vector machine with a certificate of optimality.
 
     All classes are trained in one problem. For the Crammer-Singer machine, the dual
@@ -214,39 +216,20 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             The fitted estimator.
         """
         self._check_params()
-        kernel = make_kernel(self.kernel, degree=self.degree, gamma=self.gamma, coef0=self.coef0)
         X, y = validate_data(self, X, y, **_DATA)
         check_classification_targets(y)
         weight = check_weights(sample_weight, X.shape[0])
-        kept = np.flatnonzero(weight > 0)
-        if kernel.pairwise and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"kernel='precomputed' needs a square matrix of kernel values to fit, got shape {X.shape}."
-            )
+        kept = np.flatnonzero(weight)
         if not len(kept):
             raise ValueError("All sample weights are zero; some samples need a positive weight.")
-        labels, encoded = np.unique(y[kept], return_inverse=True)
+        labels, coded = np.unique(y[kept], return_inverse=True)
         if len(labels) < 2:
             raise ValueError(
                 f"At least 2 classes are needed, but rows of positive weight have {len(labels)} class: "
                 f"{labels.tolist()}."
             )
-        start = self._previous_alpha(X.shape[0], labels)
-        used = X if len(kept) == X.shape[0] else (X[kept][:, kept] if kernel.pairwise else X[kept])
-        problem = PROBLEMS[self.machine]()
-        coded = encoded.astype(np.int32)
-        C = self.C * sample_costs(self.class_weight, labels, coded, weight[kept])
-        task = Task(
-            problem,
-            kernel.resolve(used, weight[kept] if sample_weight is not None else None),
-            canonical(used),
-            coded,
-            C,
-            len(labels),
-            _BIAS_SCALE[self.bias],
-            None if start is None else problem.shrink_into(start[kept], coded, C),
-        )
-        model = _ModelMaker(task, labels, kept)
+        task = self._task(X, kept, labels, coded.astype(np.int32), weight[kept], sample_weight is not None)
+        model = ModelMaker(task, labels, kept)
         solution = self._solve(task, model, X, y)
         self._store(task, model, X.shape[0], solution)
         if not solution.status.converged:
@@ -257,7 +240,26 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             )
         return self
 
-    def _solve(self, task: Task, model: _ModelMaker, X: Any, y: Any) -> Solution:
+    def _task(
+        self, X: Any, kept: IntArray, labels: np.ndarray, y: LabelArray, weight: FloatArray, weighted: bool
+    ) -> Task:
+        """The problem to solve, on the rows ``kept``."""
+        kernel = make_kernel(self.kernel, degree=self.degree, gamma=self.gamma, coef0=self.coef0)
+        if kernel.pairwise and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"kernel='precomputed' needs a square matrix of kernel values to fit, got shape {X.shape}."
+            )
+        problem = PROBLEMS[self.machine]()
+        C = self.C * sample_costs(self.class_weight, labels, y, weight)
+        start = self._previous_alpha(X.shape[0], labels)
+        if start is not None:
+            start = problem.shrink_into(start[kept], y, C)
+        if len(kept) < X.shape[0]:
+            X = X[kept][:, kept] if kernel.pairwise else X[kept]
+        kernel = kernel.resolve(X, weight if weighted else None)
+        return Task(problem, kernel, canonical(X), y, C, len(labels), _BIAS_SCALE[self.bias], start)
+
+    def _solve(self, task: Task, model: ModelMaker, X: Any, y: Any) -> Solution:
         method = find_method(self.solver, self.working_set_size)
         seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31)
         options = EngineOptions(
@@ -278,23 +280,24 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         monitor.trace.info["solver"] = self.solver if isinstance(self.solver, str) else repr(self.solver)
         if context is not None:
             context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        solution = method.run(
-            engine,
-            monitor,
-            tol=self.tol,
-            rng=np.random.default_rng(seed),
-            bias_scale=task.offset,
-            keep_interrupted=self.on_interrupt == "keep",
-        )
-        if progress is not None:
-            progress.close(f"{solution.status} gap {solution.gap:.3g} of {solution.primal:.6g}")
+        with progress or nullcontext():
+            solution = method.run(
+                engine,
+                monitor,
+                tol=self.tol,
+                rng=np.random.default_rng(seed),
+                bias_scale=task.offset,
+                keep_interrupted=self.on_interrupt == "keep",
+            )
+            if progress is not None:
+                progress.finish(solution)
         if context is not None:
             context.call_on_fit_task_end(
                 estimator=self, X=X, y=y, reconstruction_attributes=model(solution.alpha)
             )
         return solution
 
-    def _store(self, task: Task, model: _ModelMaker, rows: int, solution: Solution) -> None:
+    def _store(self, task: Task, model: ModelMaker, rows: int, solution: Solution) -> None:
         for name, value in model(solution.alpha).items():
             setattr(self, name, value)
         ids = np.flatnonzero(solution.alpha.any(axis=1))
@@ -351,78 +354,6 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[best])
 
-    # -- what the dual says about the training data ------------------------------------------------
-    def label_distribution(self, i: Any) -> FloatArray:
-        """How the machine spreads training row ``i`` over the classes: η_i = e_y - α_i / C_i.
-
-        Crammer & Singer's Section 3: all mass on the label for a row that is no support vector, and on
-        the classes it is confused with otherwise.
-
-        Parameters
-        ----------
-        i : int or array-like of int
-            Row number(s) of the training data.
-
-        Returns
-        -------
-        eta : ndarray of shape (m,) or (len(i), m)
-            Non-negative, summing to 1.
-
-        Examples
-        --------
-        >>> from multimargin import KernelSVC
-        >>> float(KernelSVC().fit([[0.0], [1.0], [2.0]], [0, 1, 0]).label_distribution(1).sum())
-        1.0
-        """
-        check_is_fitted(self)
-        rows = np.atleast_1d(np.asarray(i))
-        if not np.issubdtype(rows.dtype, np.integer):
-            raise TypeError(f"i must be a row number or an array of row numbers, got {i!r}.")
-        at = np.searchsorted(self._kept, rows)
-        if rows.ndim != 1 or (at == len(self._kept)).any() or (self._kept[at] != rows).any():
-            raise ValueError(
-                f"i must name training rows of positive weight (there are {len(self._kept)}), got {i!r}."
-            )
-        eta = np.zeros((len(rows), len(self.classes_)))
-        eta[np.arange(len(rows)), self._labels[at]] = 1.0
-        where = np.searchsorted(self.support_, rows)
-        is_support = np.append(self.support_, -1)[where] == rows
-        alpha, costs = self.dual_coef_[where[is_support]], self._costs[at[is_support]]
-        eta[is_support] -= alpha / costs[:, None]
-        eta = np.maximum(eta, 0.0)
-        return eta[0] if np.ndim(i) == 0 else eta
-
-    def suspects(self, k: int = 10) -> IntArray:
-        """The training rows most likely mislabelled.
-
-        Ranked by the norm of α_i / C_i (Crammer & Singer, Section 8), and among equals by the loss.
-
-        Parameters
-        ----------
-        k : int, default=10
-            How many.
-
-        Returns
-        -------
-        rows : ndarray of shape (at most k,)
-            Row numbers of support vectors, most suspicious first.
-
-        Examples
-        --------
-        >>> from multimargin import KernelSVC
-        >>> from sklearn.datasets import load_iris
-        >>> X, y = load_iris(return_X_y=True)
-        >>> y[10] = 2
-        >>> KernelSVC().fit(X, y).suspects(1)
-        array([10])
-        """
-        check_is_fitted(self)
-        check_integer("k", k, 1)
-        costs = self._costs[np.searchsorted(self._kept, self.support_)]
-        norms = np.linalg.norm(self.dual_coef_, axis=1) / costs
-        order = np.lexsort((-self._support_loss, -norms.round(6)))
-        return np.asarray(self.support_[order[: int(k)]])
-
     # -- validation --------------------------------------------------------------------------------
     def _check_params(self) -> None:
         check_choice("machine", self.machine, tuple(PROBLEMS))
@@ -461,25 +392,3 @@ class KernelSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         pairwise = self.kernel == "precomputed" or getattr(self.kernel, "pairwise", False)
         tags.input_tags.pairwise = bool(pairwise)
         return tags
-
-
-@dataclass(frozen=True)
-class _ModelMaker:
-    """Makes the attributes of a model from alpha; used at the end of a fit, and on the way by callbacks."""
-
-    task: Task
-    labels: np.ndarray
-    kept: IntArray  # row numbers of the samples of the task
-
-    def __call__(self, alpha: FloatArray) -> dict[str, Any]:
-        kernel = self.task.kernel
-        ids = np.flatnonzero(alpha.any(axis=1))
-        rows = self.kept[ids]
-        return {
-            "classes_": self.labels,
-            "support_": rows,
-            "dual_coef_": alpha[ids],
-            "intercept_": self.task.offset * alpha.sum(axis=0),
-            "_kernel": kernel,
-            "_support": kernel.support(self.task.X, rows if kernel.pairwise else ids),
-        }

@@ -6,10 +6,10 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from .monitor import Observer
-from .solution import TraceRow
+from .solution import Solution, TraceRow
 
 try:
     from tqdm.auto import tqdm
@@ -56,14 +56,21 @@ class Progress:
         share = math.log(first / max(violation, self._tol)) / math.log(first / self._tol)
         return int(100 * min(max(share, 0.0), 1.0))
 
-    def close(self, message: str) -> None:
-        """End the bar, or write the last line."""
+    def finish(self, solution: Solution) -> None:
+        """Say how the run ended."""
+        message = f"{solution.status} gap {solution.gap:.3g} of {solution.primal:.6g}"
         if self._bar is not None:
+            self._bar.set_postfix_str(message, refresh=False)
             self._bar.update(100 - self._bar.n)
-            self._bar.set_postfix_str(message)
-            self._bar.close()
         else:
             sys.stderr.write(f"[multimargin] {message}\n")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
 
 
 class SklearnCallbacks:

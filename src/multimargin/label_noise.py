@@ -1,0 +1,94 @@
+"""What the dual says about the training labels (Crammer & Singer 2001, Sections 3 and 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .typing import FloatArray, IntArray, LabelArray
+from .validation import check_integer
+
+
+class LabelNoiseMixin:
+    """Methods of a fitted machine that look back at its training rows."""
+
+    classes_: np.ndarray
+    support_: IntArray
+    dual_coef_: FloatArray
+    _kept: IntArray  # numbers of the training rows of positive weight, ascending
+    _labels: LabelArray  # of those rows
+    _costs: FloatArray  # of those rows
+    _support_loss: FloatArray  # of the support vectors, for unit cost
+
+    def label_distribution(self, i: Any) -> FloatArray:
+        """How the machine spreads training row ``i`` over the classes: η_i = e_y - α_i / C_i.
+
+        Crammer & Singer's Section 3: all mass on the label for a row that is no support vector, and on
+        the classes it is confused with otherwise.
+
+        Parameters
+        ----------
+        i : int or array-like of int
+            Row number(s) of the training data.
+
+        Returns
+        -------
+        eta : ndarray of shape (m,) or (len(i), m)
+            Non-negative, summing to 1.
+
+        Examples
+        --------
+        >>> from multimargin import KernelSVC
+        >>> float(KernelSVC().fit([[0.0], [1.0], [2.0]], [0, 1, 0]).label_distribution(1).sum())
+        1.0
+        """
+        check_is_fitted(self)
+        rows = np.atleast_1d(np.asarray(i))
+        if not np.issubdtype(rows.dtype, np.integer):
+            raise TypeError(f"i must be a row number or an array of row numbers, got {i!r}.")
+        at = np.searchsorted(self._kept, rows)
+        if rows.ndim != 1 or (at == len(self._kept)).any() or (self._kept[at] != rows).any():
+            raise ValueError(
+                f"i must name training rows of positive weight (there are {len(self._kept)}), got {i!r}."
+            )
+        eta = np.zeros((len(rows), len(self.classes_)))
+        eta[np.arange(len(rows)), self._labels[at]] = 1.0
+        where = np.searchsorted(self.support_, rows)
+        is_support = np.append(self.support_, -1)[where] == rows
+        alpha, costs = self.dual_coef_[where[is_support]], self._costs[at[is_support]]
+        eta[is_support] -= alpha / costs[:, None]
+        eta = np.maximum(eta, 0.0)
+        return eta[0] if np.ndim(i) == 0 else eta
+
+    def suspects(self, k: int = 10) -> IntArray:
+        """The training rows most likely mislabelled.
+
+        Ranked by the norm of α_i / C_i (Crammer & Singer, Section 8), and among equals by the loss.
+
+        Parameters
+        ----------
+        k : int, default=10
+            How many.
+
+        Returns
+        -------
+        rows : ndarray of shape (at most k,)
+            Row numbers of support vectors, most suspicious first.
+
+        Examples
+        --------
+        >>> from multimargin import KernelSVC
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> y[10] = 2
+        >>> KernelSVC().fit(X, y).suspects(1)
+        array([10])
+        """
+        check_is_fitted(self)
+        check_integer("k", k, 1)
+        costs = self._costs[np.searchsorted(self._kept, self.support_)]
+        norms = np.linalg.norm(self.dual_coef_, axis=1) / costs
+        order = np.lexsort((-self._support_loss, -norms.round(6)))
+        return np.asarray(self.support_[order[: int(k)]])
