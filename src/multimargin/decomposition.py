@@ -26,6 +26,7 @@ _AIM = 0.95  # of tol: leaves room for rounding, so that the exact proof succeed
 _MOST_PROOFS = 50
 _FLAT_STEPS = 1000  # steps (and 20 passes) that may leave the dual where it is, to rounding
 _POLISH_EPS = 1e-11
+_SETTLE_SHARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,10 @@ class Decomposition:
     inner_share, inner_floor : float
         The block is solved to ``inner_share`` of its own violation, but no further than ``inner_floor``
         of ``tol``.
+    settle : bool
+        Before the proof, solve all support vectors and violators as one block by coordinate descent, if that
+        block fits the memory budget. Projected gradient, stopped on the gap, leaves small coefficients on
+        samples that have none at the optimum; this removes them.
     polish : int
         Problems of at most this many samples are finally solved as one block to almost float64 accuracy, so
         that the model hardly depends on the order of the rows.
@@ -65,6 +70,7 @@ class Decomposition:
     stop: str = "psi"
     inner_share: float = 0.1
     inner_floor: float = 0.1
+    settle: bool = False
     polish: int = 0
 
     def __post_init__(self) -> None:
@@ -117,8 +123,8 @@ class Decomposition:
         for _ in range(_MOST_PROOFS):
             status = self._descend(engine, monitor, tol, rng, keep)
             try:
-                if status.converged and engine.n <= self.polish:
-                    self._polish(engine, monitor, tol)
+                if status in (Status.CONVERGED, Status.STALLED):
+                    self._finish(engine, monitor, tol)
                 proof = engine.prove()
             except KeyboardInterrupt:
                 if not keep:
@@ -143,12 +149,24 @@ class Decomposition:
         start = psi.max() / problem.kappa if self.inner.measure == "psi" else (gain / block.C).max()
         return max(self.inner_share * float(start), least)
 
-    def _polish(self, engine: Engine, monitor: Monitor, tol: float) -> None:
-        if not monitor.exhausted():
-            block = engine.block(np.arange(engine.n))
-            steps = engine.solve(CoordinateDescent(), block, min(tol, _POLISH_EPS))
+    @property
+    def block_share(self) -> float:
+        """Share of the memory budget for kernel blocks of large working sets."""
+        return max(self.working_set.block_share, _SETTLE_SHARE if self.settle else 0.0)
+
+    def _finish(self, engine: Engine, monitor: Monitor, tol: float) -> None:
+        """What ``polish`` and ``settle`` ask for: one more block, by coordinate descent."""
+        if engine.n <= self.polish:
+            W, eps = np.arange(engine.n), min(tol, _POLISH_EPS)
+        elif self.settle:
+            W, eps = np.union1d(engine.support, engine.worst(engine.n, above=tol).ids), 0.5 * tol
+        else:
+            return
+        if len(W) <= engine.largest_block() and not monitor.exhausted():
+            block = engine.block(W)
+            steps = engine.solve(CoordinateDescent(), block, eps)
             engine.update(block)
-            monitor.record(engine, Choice(block.W, tol), steps)
+            monitor.record(engine, Choice(W, tol), steps)
 
     def _descend(
         self, engine: Engine, monitor: Monitor, tol: float, rng: np.random.Generator, keep: bool

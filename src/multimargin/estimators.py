@@ -265,7 +265,7 @@ class KernelSVC(CallbackSupportMixin, LabelNoiseMixin, ClassifierMixin, BaseEsti
         options = EngineOptions(
             effective_threads(self.n_threads),
             cache_bytes(self.cache_size),
-            method.working_set.block_share,
+            method.block_share,
             self.dtype,
             bool(self.shrinking),
             int(seed),

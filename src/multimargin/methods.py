@@ -18,7 +18,7 @@ METHODS: dict[str, Decomposition] = {
         Gain(q=1, active_set=True, cooling="logarithmic"), CoordinateDescent("fixed-point")
     ),
     # Niu & Yuan's DASMC: Algorithm 4 with Algorithm 3, stopped on ℓ.
-    "dasmc": Decomposition(Practical(q=400, n_new=200), ProjectedGradient(), stop="gain"),
+    "dasmc": Decomposition(Practical(q=400, n_new=200), ProjectedGradient(), stop="gain", settle=True),
     # The fastest we know: all support vectors at once, exact coordinate descent in stages.
     "auto": Decomposition(
         Growing(), CoordinateDescent("sort"), inner_share=0.05, inner_floor=0.7, polish=100
