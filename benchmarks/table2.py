@@ -49,7 +49,7 @@ LIMITED_CACHE = ("satimage", "mnist", "isolet", "letter")  # where the paper cla
 SOLVERS = {
     "ψ-based": METHODS["mcsvm"],
     "ℓ-based": replace(METHODS["ell-based"], stop="gain"),
-    "DASMC": replace(METHODS["dasmc"], working_set=Practical(q=40, n_new=20)),
+    "DASMC": replace(METHODS["dasmc"], working_set=Practical(q=40, n_new=20), settle=False),
 }
 ROW_TYPES = {"ψ-based": "float64", "ℓ-based": "float64", "DASMC": "float32"}
 
