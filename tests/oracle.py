@@ -79,7 +79,7 @@ def one_hot(y, m):
 
 
 def certify(K, y, alpha, C):
-    """Score alpha. The gap of the certificate is checked against the sum of the gains (MATH §1.1)."""
+    """Score alpha. The gap of the certificate is checked against the sum of the gains."""
     n, m = alpha.shape
     C = np.broadcast_to(np.asarray(C, dtype=float), (n,))
     E = one_hot(y, m)
@@ -141,7 +141,7 @@ def longest(x, dx, s, ds):
 
 
 def solve_crammer_singer(K, y, C, m=None):
-    """The optimal alpha (n, m) of the Crammer-Singer dual, from z >= 0 with row sums C (MATH §3.5)."""
+    """The optimal alpha (n, m) of the Crammer-Singer dual, from z >= 0 with row sums C."""
     n = len(y)
     m = int(np.max(y)) + 1 if m is None else m
     C = np.broadcast_to(np.asarray(C, dtype=float), (n,))

@@ -265,7 +265,7 @@ def test_unsorted_and_duplicate_indices(kernel, engine, iris):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 def test_zero_rows(form, method, engine, iris):
-    """K_ii = 0 (MATH §2.3): no influence on the model, but unless their dual is solved the gap stays open."""
+    """K_ii = 0: no influence on the model, but unless their dual is solved the gap stays open."""
     X, y = iris[0].copy(), iris[1]
     X[[0, 5, 11, 20]] = 0.0
     given = sparse.csr_array(X) if form == "sparse" else X

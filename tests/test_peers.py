@@ -26,7 +26,7 @@ def two_classes(iris):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("C", [0.5, 8.0])
 def test_two_classes_are_a_binary_machine_with_twice_the_cost(C, method, engine, two_classes):
-    """D_CS(C) = 1/2 D_CSVC(2C), f = s_1 - s_0, without bias (MATH §1.3; the papers forget the factor 2)."""
+    """D_CS(C) = 1/2 D_CSVC(2C), f = s_1 - s_0, without bias (the papers forget the factor 2)."""
     X, y = two_classes
     K = kernel_matrix("rbf", X, gamma=GAMMA)
     model = KernelSVC(C=C, gamma=GAMMA, solver=SOLVERS[method], **ENGINES[engine], tol=1e-6).fit(X, y)

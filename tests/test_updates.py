@@ -1,6 +1,6 @@
 """Property tests of the six single-sample updates, the plain ones and the native ones.
 
-The problem: min 1/2 k |a - alpha|^2 + <G, a - alpha> over a <= C e_y, sum a = 0 (MATH §2.1), whose only
+The problem: min 1/2 k |a - alpha|^2 + <G, a - alpha> over a <= C e_y, sum a = 0, whose only
 solution is a = C e_y - z with z the projection of D = C e_y - alpha + G / k on the simplex of size C.
 """
 
@@ -188,7 +188,7 @@ def test_a_rounding_leftover_does_not_stop_an_update(name, side, left):
 @pytest.mark.parametrize("side", SIDES)
 @given(sample=samples(scales=(1e-3, 1e3), max_classes=30))
 def test_frank_wolfe_decreases_the_objective(side, sample):
-    """Strictly, by at least half of g min(1, g / (k |d|^2)), the bound of MATH §4."""
+    """Strictly, by at least half of g min(1, g / (k |d|^2)), the bound of a Frank-Wolfe step."""
     z = sample.C * (np.arange(len(sample.G)) == sample.y) - sample.alpha
     gain = float(z @ (sample.G.max() - sample.G))
     assume(gain > 1e-6 * sample.unit * sample.C)
@@ -202,7 +202,7 @@ def test_frank_wolfe_decreases_the_objective(side, sample):
 @pytest.mark.parametrize("name", ALL)
 @given(sample=samples(scales=(1e-3, 1e3), max_classes=30, shapes=("smooth", "ties", "equal")))
 def test_no_curvature_means_a_vertex(name, side, sample):
-    """K_ii = 0 (MATH §2.3): the linear problem, solved at C (e_y - e_p) with p a best class."""
+    """K_ii = 0: the linear problem, solved at C (e_y - e_p) with p a best class."""
     flat = Sample(sample.alpha, sample.G, sample.y, sample.C, 0.0)
     row = RUN[side](name, flat)
     assert_in_the_simplex(row, flat)

@@ -17,7 +17,7 @@ METHODS: dict[str, Decomposition] = {
     "ell-based": Decomposition(
         Gain(q=1, active_set=True, cooling="logarithmic"), CoordinateDescent("fixed-point")
     ),
-    # Niu & Yuan's DASMC: Algorithm 4 with Algorithm 3, stopped on ℓ.
+    # Niu & Yuan's DASMC: Algorithm 4 with Algorithm 3, stopped on ℓ; then its support vectors are settled.
     "dasmc": Decomposition(Practical(q=400, n_new=200), ProjectedGradient(), stop="gain", settle=True),
     # The fastest we know: all support vectors at once, exact coordinate descent in stages.
     "auto": Decomposition(

@@ -1,7 +1,7 @@
 """The interface of a machine: everything a solver needs to know about its dual.
 
 Every formula is row-local: it needs the rows of alpha and of the scores, never the kernel
-(`MATH` frame: P(α) + D(α) = Σᵢ gᵢ with gᵢ ≥ 0 computable from row i alone).
+(P(α) + D(α) = Σᵢ gᵢ, where gᵢ ≥ 0 is computable from row i alone).
 """
 
 from __future__ import annotations

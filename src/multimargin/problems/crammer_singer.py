@@ -27,11 +27,6 @@ from .base import Problem, Rows
 ON_BOUND = 1e-8  # z_ir at most this share of C_i counts as zero
 
 
-def one_hot(y: LabelArray, m: int) -> FloatArray:
-    """Rows e_y."""
-    return np.eye(m)[y] if m <= 64 else (np.arange(m) == y[:, None]).astype(np.float64)
-
-
 class CrammerSinger(Problem):
     """Formulas of the Crammer-Singer machine; see the module's head."""
 
