@@ -13,10 +13,11 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="SIGINT needs a POSIX
 
 SCRIPT = textwrap.dedent(
     """
-    import sys, time, warnings
+    import signal, sys, time, warnings
     import numpy as np
     from multimargin import KernelSVC
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started us in the background
     warnings.simplefilter("ignore")
     solver, engine, keep, kernel = sys.argv[1:]
     n = 300 if engine == "numpy" else 4000
