@@ -17,7 +17,7 @@ SCRIPT = textwrap.dedent(
     import numpy as np
     from multimargin import KernelSVC
 
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started us in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it
     warnings.simplefilter("ignore")
     solver, engine, keep, kernel = sys.argv[1:]
     n = 300 if engine == "numpy" else 4000
