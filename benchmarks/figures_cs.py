@@ -48,9 +48,7 @@ VERSIONS = {  # name -> working set, MB of cache, sparse input
 
 def program(problem: Problem, rule: WorkingSet, *, cache: float = CACHE, tol: float = TOL) -> KernelSVC:
     solver = Decomposition(rule, CoordinateDescent("fixed-point"))
-    return KernelSVC(
-        C=problem.C, gamma=problem.gamma, solver=solver, tol=tol, cache_size=cache, dtype="float32"
-    )
+    return KernelSVC(C=problem.C, gamma=problem.gamma, solver=solver, tol=tol, cache_size=cache)
 
 
 def mnist(rows: int) -> tuple[Problem, Split]:
