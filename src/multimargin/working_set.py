@@ -232,8 +232,8 @@ class Cyclic(WorkingSet):
 
     def choose(self, engine: Engine, stop: str, tol: float, rng: np.random.Generator) -> Iterator[Choice]:
         while True:
-            worst = engine.worst(1, rank="psi", stop=stop, tol=tol)
-            if worst.violation <= tol:
+            worst = engine.worst(1, rank="psi", stop=stop, above=tol)
+            if not len(worst.ids):
                 return
             for first in range(0, engine.n, self.q):
                 W = np.arange(first, min(first + self.q, engine.n))

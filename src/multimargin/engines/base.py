@@ -93,20 +93,13 @@ class Engine(ABC):
     # -- look ------------------------------------------------------------------------------------
     @abstractmethod
     def worst(
-        self,
-        k: int,
-        *,
-        rank: str = "psi",
-        stop: str = "psi",
-        above: float = 0.0,
-        among: str = "all",
-        tol: float | None = None,
+        self, k: int, *, rank: str = "psi", stop: str = "psi", above: float = 0.0, among: str = "all"
     ) -> Worst:
         """The ``k`` samples with the largest ``rank`` whose ``stop`` measure exceeds ``above``.
 
         Measures are "psi" (violation) and "gain" (gap). ``among`` is "all", "support" or "rest".
         With shrinking an engine may examine fewer than all samples, as long as those show a violation
-        above ``tol`` (``above`` if None).
+        above ``above``.
         """
 
     @property

@@ -104,18 +104,11 @@ class NumpyEngine(Engine):
 
     # -- look --------------------------------------------------------------------------------------
     def worst(
-        self,
-        k: int,
-        *,
-        rank: str = "psi",
-        stop: str = "psi",
-        above: float = 0.0,
-        among: str = "all",
-        tol: float | None = None,
+        self, k: int, *, rank: str = "psi", stop: str = "psi", above: float = 0.0, among: str = "all"
     ) -> Worst:
         if among == "all" and (near := self._near()) is not None:
             found = self._worst_of(near, k, rank, stop, above)
-            if found.violation > (above if tol is None else tol):
+            if found.violation > above:
                 return found
         ids = {"all": None, "support": self.support, "rest": self._rest}[among]
         return self._worst_of(ids, k, rank, stop, above)
