@@ -9,7 +9,7 @@ from multimargin.cache import RowCache
 
 
 def test_least_recently_used_leaves_first():
-    cache = RowCache(3)
+    cache = RowCache(3, 100)
     cache.admit([1, 2, 3])
     cache.lookup([1])
     cache.admit([4])
@@ -19,7 +19,7 @@ def test_least_recently_used_leaves_first():
 
 
 def test_slots_are_stable_and_reused():
-    cache = RowCache(2)
+    cache = RowCache(2, 100)
     first = cache.admit([10, 20])
     assert sorted(first) == [0, 1]
     np.testing.assert_array_equal(cache.lookup([20, 10]), first[::-1])
@@ -27,7 +27,7 @@ def test_slots_are_stable_and_reused():
 
 
 def test_counts():
-    cache = RowCache(2)
+    cache = RowCache(2, 100)
     cache.lookup([1, 2])
     cache.admit([1, 2])
     cache.lookup([2, 1, 3])
@@ -36,7 +36,7 @@ def test_counts():
 
 
 def test_peek_leaves_no_trace():
-    cache = RowCache(2)
+    cache = RowCache(2, 100)
     cache.admit([1, 2])
     np.testing.assert_array_equal(cache.peek(np.array([1, 9])), [0, -1])
     assert (cache.hits, cache.misses) == (0, 0)
@@ -45,14 +45,14 @@ def test_peek_leaves_no_trace():
 
 
 def test_more_rows_than_slots_is_an_error():
-    cache = RowCache(2)
+    cache = RowCache(2, 100)
     with pytest.raises(ValueError, match=r"3 rows.*2"):
         cache.admit([1, 2, 3])
 
 
 def test_rows_just_found_survive_the_admission_of_the_missing():
     """A working set that fits is wholly in the cache after lookup and admit, whatever was there before."""
-    cache = RowCache(4)
+    cache = RowCache(4, 100)
     cache.admit([1, 2, 3, 4])
     wanted = np.array([1, 8, 2, 9])
     slots = cache.lookup(wanted)
@@ -66,7 +66,7 @@ def test_rows_just_found_survive_the_admission_of_the_missing():
 )
 def test_against_a_list_model(capacity, calls):
     """The same behaviour as a plain list ordered by last use, and never more rows than slots."""
-    cache, order = RowCache(capacity), []
+    cache, order = RowCache(capacity, 100), []
     hits = misses = evictions = 0
     for ids in calls:
         ids = ids[:capacity]

@@ -30,7 +30,9 @@ class StandIn:
     def worst(self, k, *, rank="psi", stop="psi", above=0.0, among="all"):
         self.asked.append((among, above))
         inside = np.isin(np.arange(self.n), self.support)
-        ids = np.flatnonzero({"all": np.ones(self.n, dtype=bool), "support": inside, "rest": ~inside}[among])
+        everyone = np.ones(self.n, dtype=bool)
+        among = "all" if among == "near" else among
+        ids = np.flatnonzero({"all": everyone, "support": inside, "rest": ~inside}[among])
         if not len(ids):
             return Worst(ids, 0.0, math.nan)
         value = (self.psi if stop == "psi" else self.gain / self.C)[ids]

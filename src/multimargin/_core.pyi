@@ -88,6 +88,14 @@ def measure(
     G: _F64, alpha: _F64, y: _I32, C: _F64, ids: _I64 | None, psi: _F64, gain: _F64, n_threads: int
 ) -> None: ...
 def update_gradient(G: _F64, rows: _Floats, slots: _I64, delta: _F64, n_threads: int) -> None: ...
+def extend_block(
+    K: np.ndarray,
+    old: int,
+    rows: np.ndarray,
+    slots: _I64,
+    members: _I64,
+    n_threads: int,
+) -> None: ...
 def coordinate_descent(
     K: _Floats,
     diag: _F64,
@@ -100,6 +108,9 @@ def coordinate_descent(
     max_sweeps: int,
     seed: int,
     staged: bool,
+    relax: float = 1.0,
+    width: float = ...,
+    room: np.ndarray | None = None,
 ) -> tuple[int, int, float]: ...
 def projected_gradient(
     K: _Floats,

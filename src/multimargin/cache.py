@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -20,10 +19,12 @@ class RowCache:
     ----------
     capacity : int
         Number of rows that fit the memory budget.
+    n : int
+        Number of samples; ids are 0..n-1.
 
     Examples
     --------
-    >>> cache = RowCache(2)
+    >>> cache = RowCache(2, 10)
     >>> cache.admit([7, 8])
     array([0, 1])
     >>> cache.lookup([7, 9])
@@ -34,54 +35,61 @@ class RowCache:
     (1, 1, 1)
     """
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, n: int) -> None:
         self.capacity = int(capacity)
         self.hits = 0
         self.misses = 0
         self.evictions = 0
-        self._slot: OrderedDict[int, int] = OrderedDict()  # least recently used first
-        self._free = 0  # slots from here on were never used
+        self._slot = np.full(n, -1, dtype=np.int64)  # of each sample
+        self._sample = np.full(self.capacity, -1, dtype=np.int64)  # in each slot
+        self._used = np.zeros(self.capacity, dtype=np.int64)  # when, by the clock below; 0 is a free slot
+        self._clock = 1
+        self._filled = 0
 
     def __len__(self) -> int:
-        return len(self._slot)
+        return self._filled
 
     def __contains__(self, sample: int) -> bool:
-        return sample in self._slot
+        return bool(self._slot[sample] >= 0)
 
-    def peek(self, ids: Iterable[int]) -> IntArray:
+    def peek(self, ids: Sequence[int] | IntArray) -> IntArray:
         """Slots of ``ids``, -1 where absent; neither counted nor marked as used."""
-        return np.array([self._slot.get(i, -1) for i in _as_list(ids)], dtype=np.int64)
+        return self._slot[np.asarray(ids, dtype=np.int64)]
 
-    def lookup(self, ids: Iterable[int]) -> IntArray:
+    def lookup(self, ids: Sequence[int] | IntArray) -> IntArray:
         """Slots of ``ids``, -1 where absent; counts hits and misses, marks the found as used."""
-        slots = []
-        for i in _as_list(ids):
-            slot = self._slot.get(i, -1)
-            if slot < 0:
-                self.misses += 1
-            else:
-                self.hits += 1
-                self._slot.move_to_end(i)
-            slots.append(slot)
-        return np.array(slots, dtype=np.int64)
+        slots = self.peek(ids)
+        found = slots[slots >= 0]
+        self._mark(found)
+        self.hits += len(found)
+        self.misses += len(slots) - len(found)
+        return slots
 
-    def admit(self, ids: Iterable[int]) -> IntArray:
+    def admit(self, ids: Sequence[int] | IntArray) -> IntArray:
         """Give slots to absent ``ids``, evicting the least recently used; at most ``capacity`` ids."""
-        ids = _as_list(ids)
+        ids = np.asarray(ids, dtype=np.int64)
         if len(ids) > self.capacity:
             raise ValueError(f"{len(ids)} rows do not fit a cache of {self.capacity} rows.")
-        slots = []
-        for i in ids:
-            if self._free < self.capacity:
-                slot = self._free
-                self._free += 1
-            else:
-                _, slot = self._slot.popitem(last=False)
-                self.evictions += 1
-            self._slot[i] = slot
-            slots.append(slot)
-        return np.array(slots, dtype=np.int64)
+        free = min(len(ids), self.capacity - self._filled)
+        slots = np.concatenate([np.arange(self._filled, self._filled + free), self._evict(len(ids) - free)])
+        self._filled += free
+        self._slot[ids], self._sample[slots] = slots, ids
+        self._mark(slots)
+        return slots
 
+    def _evict(self, count: int) -> IntArray:
+        if not count:
+            return np.empty(0, dtype=np.int64)
+        used = self._used[: self._filled]
+        if count == 1:
+            oldest = np.array([np.argmin(used)])
+        else:
+            oldest = np.argpartition(used, count - 1)[:count]
+            oldest = oldest[np.argsort(used[oldest])]
+        self._slot[self._sample[oldest]] = -1
+        self.evictions += count
+        return oldest
 
-def _as_list(ids: Iterable[int]) -> list[int]:
-    return ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+    def _mark(self, slots: IntArray) -> None:
+        self._used[slots] = np.arange(self._clock, self._clock + len(slots))
+        self._clock += len(slots)

@@ -177,7 +177,7 @@ class Decomposition:
             for choice in self.working_set.choose(engine, self.stop, _AIM * tol, rng):
                 if status := monitor.exhausted():
                     return status
-                block = engine.block(choice.W)
+                block = engine.block(choice.W, keep=self.working_set.grows)
                 steps = engine.solve(self.inner, block, self._inner_eps(engine.problem, block, tol))
                 still = 0 if engine.update(block) else still + 1
                 flat = 0 if _falls(engine.dual, lowest) else flat + 1

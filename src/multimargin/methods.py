@@ -21,7 +21,11 @@ METHODS: dict[str, Decomposition] = {
     "dasmc": Decomposition(Practical(q=400, n_new=200), ProjectedGradient(), stop="gain", settle=True),
     # The fastest we know: all support vectors at once, exact coordinate descent in stages.
     "auto": Decomposition(
-        Growing(), CoordinateDescent("sort"), inner_share=0.05, inner_floor=0.7, polish=100
+        Growing(),
+        CoordinateDescent("sort", relax=1.2, reach=0.1),
+        inner_share=0.1,
+        inner_floor=0.7,
+        polish=100,
     ),
 }
 

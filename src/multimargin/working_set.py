@@ -35,6 +35,7 @@ class WorkingSet(ABC):
 
     name: ClassVar[str]
     block_share: ClassVar[float] = 0.0  # of the memory budget, for kernel blocks of large working sets
+    grows: ClassVar[bool] = False  # whether a working set has most samples of the one before
 
     @abstractmethod
     def choose(self, engine: Engine, stop: str, tol: float, rng: np.random.Generator) -> Iterator[Choice]:
@@ -86,7 +87,7 @@ class Greedy(WorkingSet):
             raise ValueError(f"cooling must be None or one of {', '.join(map(repr, COOLING))}.")
 
     def choose(self, engine: Engine, stop: str, tol: float, rng: np.random.Generator) -> Iterator[Choice]:
-        groups = ("support", "rest") if self.active_set else ("all",)
+        groups = ("support", "rest") if self.active_set else ("near",)
         t, left = 0, math.inf
         while True:
             eps = self._accuracy(t, left, tol)
@@ -179,16 +180,18 @@ class Practical(WorkingSet):
 class Growing(WorkingSet):
     """All support vectors plus the worst violators: Crammer & Singer's active set, in batches.
 
-    Starts from ``start`` random samples. A round adds at most ``share`` of the support vectors' number,
-    half of the violators, and at least ``least``. Where the set would pass ``most`` or its kernel block the
-    memory budget, a random part of the support vectors takes part, free ones before bounded ones.
+    Starts from ``start`` random samples. A round adds the worst violators that are no support vectors: at
+    most ``share`` of the support vectors' number, half of those that violate, and at least ``least``.
+    Where the set would pass ``most`` or its kernel block the memory budget, only a part of the support
+    vectors takes part: the worst violators for one half, then a random choice, free before bounded ones.
     """
 
     name: ClassVar[str] = "growing"
-    block_share: ClassVar[float] = 0.25
+    block_share: ClassVar[float] = 0.3
+    grows: ClassVar[bool] = True
     rank: str = "psi"
     start: int = 256
-    share: float = 0.35
+    share: float = 0.4
     least: int = 128
     most: int | None = None
 
@@ -208,16 +211,28 @@ class Growing(WorkingSet):
             size = min(self.start, engine.n, largest)
             yield Choice(np.sort(rng.permutation(engine.n)[:size]), worst.violation, worst.gap)
         while True:
-            support = engine.support
-            k = max(self.least, min(int(self.share * len(support)), engine.violators // 2))
-            worst = engine.worst(min(k, (largest + 1) // 2), rank=self.rank, stop=stop, above=tol)
+            worst = engine.worst(1, rank=self.rank, stop=stop, above=tol)
             if not len(worst.ids):
                 return
-            old = np.setdiff1d(support, worst.ids)
-            if len(old) + len(worst.ids) > largest:
-                order = np.lexsort((rng.permutation(len(old)), engine.groups(old)))
-                old = old[order[: largest - len(worst.ids)]]
-            yield Choice(np.concatenate([old, worst.ids]), worst.violation, worst.gap)
+            support, new = engine.support, self._newcomers(engine, stop, tol, largest)
+            room = largest - len(new)
+            if len(support) > room:
+                violators = engine.worst(room, rank=self.rank, stop=stop, above=tol, among="support").ids
+                support = self._part(engine, violators, room, rng)
+            yield Choice(np.concatenate([support, new]), worst.violation, worst.gap)
+
+    def _part(self, engine: Engine, violators: IntArray, room: int, rng: np.random.Generator) -> IntArray:
+        """As many support vectors as there is room for."""
+        rest = np.setdiff1d(engine.support, violators)
+        rest = rest[np.lexsort((rng.permutation(len(rest)), engine.groups(rest)))]
+        half = (room + 1) // 2
+        return np.concatenate([violators[:half], rest, violators[half:]])[:room]
+
+    def _newcomers(self, engine: Engine, stop: str, tol: float, largest: int) -> IntArray:
+        """The worst violators among the samples that are no support vectors."""
+        most = max(self.least, int(self.share * len(engine.support)))
+        new = engine.worst(min(most, (largest + 1) // 2), rank=self.rank, stop=stop, above=tol, among="rest")
+        return new.ids[: max(self.least, engine.violators // 2)]
 
 
 @dataclass(frozen=True)

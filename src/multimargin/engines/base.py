@@ -97,8 +97,8 @@ class Engine(ABC):
     ) -> Worst:
         """The ``k`` samples with the largest ``rank`` whose ``stop`` measure exceeds ``above``.
 
-        Measures are "psi" (violation) and "gain" (gap). ``among`` is "all", "support" or "rest".
-        With shrinking an engine may examine fewer than all samples, as long as those show a violation
+        Measures are "psi" (violation) and "gain" (gap). ``among`` is "all", "support", "rest" or "near":
+        with shrinking an engine may then examine fewer than all samples, as long as those show a violation
         above ``above``.
         """
 
@@ -125,8 +125,12 @@ class Engine(ABC):
 
     # -- move ------------------------------------------------------------------------------------
     @abstractmethod
-    def block(self, W: IntArray) -> Block:
-        """The subproblem of ``W``: copies of its rows and its kernel block."""
+    def block(self, W: IntArray, keep: bool = False) -> Block:
+        """The subproblem of ``W``: copies of its rows and its kernel block.
+
+        With ``keep`` the next working set will have most of these samples again: the engine may then keep the
+        kernel block, and may add samples of the blocks before.
+        """
 
     @abstractmethod
     def solve(self, inner: InnerSolver, block: Block, eps: float) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
@@ -13,6 +14,7 @@ from ..kernels import Kernel
 from ..threads import blas_threads
 from ..typing import Data, FloatArray, IntArray
 from ..validation import features_per_sample
+from .kept_block import KeptBlock
 from .native_samples import Layout
 from .numpy import NumpyEngine
 
@@ -32,6 +34,7 @@ class CpuEngine(NumpyEngine):
 
     def _load(self) -> None:
         self._layout: Layout | None = None
+        self._kept: KeptBlock | None = None
         if self.task.kernel.native is not None:
             dtype = "float64" if self._row_dtype() == np.float64 else self.options.dtype
             self._layout = Layout.plan(self.task.kernel, self.task.X, dtype)
@@ -67,6 +70,25 @@ class CpuEngine(NumpyEngine):
             self._spec, X, ids, X, 0, self.n, scale, scale, store, slots, self.options.n_threads
         )
 
+    def block(self, W: IntArray, keep: bool = False) -> Block:
+        if not keep:
+            return super().block(W)
+        if self._kept is None:
+            self._kept = KeptBlock(self.n, self.largest_block(), self.dtype)
+        kept = self._kept
+        new = kept.missing(W)
+        if not len(new):
+            return self._block_of(kept.members, kept.kernel)
+        if len(kept.members) + len(new) <= self.cache.capacity:
+            for store, slots, which in self._rows(new):
+                kept.extend(new[which], store, slots, self.options.n_threads)
+        else:
+            everyone = np.concatenate([kept.members, new])
+            kept.extend_by(new, self._rows_against(new, everyone), self.options.n_threads)
+        every = np.arange(len(kept.members))
+        kept.kernel[every, every] = self.diagonal[kept.members]
+        return self._block_of(kept.members, kept.kernel)
+
     def _kernel_block(self, W: IntArray) -> np.ndarray:
         """K_WW from cached rows where there are any, by symmetry too; the rest computed."""
         K = np.empty((len(W), len(W)), dtype=self.dtype)
@@ -77,19 +99,22 @@ class CpuEngine(NumpyEngine):
         if len(known) and len(unknown):
             K[np.ix_(unknown, known)] = K[np.ix_(known, unknown)].T
         if len(unknown):
-            K[np.ix_(unknown, unknown)] = self._square_block(W[unknown])
+            K[np.ix_(unknown, unknown)] = self._rows_against(W[unknown], W[unknown])
         np.fill_diagonal(K, self.diagonal[W])
         return K
 
-    def _square_block(self, ids: IntArray) -> np.ndarray:
+    def _rows_against(self, ids: IntArray, columns: IntArray) -> np.ndarray:
+        """Kernel values of ``ids`` against ``columns`` only."""
         if self._layout is None:
-            return super()._kernel_block(ids)
-        part = self._samples.take(ids)
-        scale = None if self._scale is None else self._scale[ids]
-        K = np.empty((len(ids), len(ids)), dtype=self.dtype)
-        every = np.arange(len(ids))
+            block = self.task.kernel.block(self.task.X, ids, columns) + self.task.offset
+            return block.astype(self.dtype, copy=False)
+        part = self._samples.take(columns)
+        scale = None if self._scale is None else self._scale[columns]
+        K = np.empty((len(ids), len(columns)), dtype=self.dtype)
+        out = np.arange(len(ids))
+        threads = self.options.n_threads
         _core.kernel_block(
-            self._spec, part, every, part, 0, len(ids), scale, scale, K, every, self.options.n_threads
+            self._spec, self._samples, ids, part, 0, len(columns), self._scale, scale, K, out, threads
         )
         return K
 
@@ -110,6 +135,9 @@ class CpuEngine(NumpyEngine):
                 inner.max_sweeps,
                 int(self._rng.integers(2**63)) if len(block.W) > 1 else self.options.seed,
                 inner.staged,
+                inner.relax,
+                math.inf if inner.reach is None else inner.reach * inner.worst(self.problem, block),
+                None if self._kept is None else self._kept.room,
             )
             return int(updates)
         if isinstance(inner, ProjectedGradient):

@@ -21,7 +21,7 @@ from .base import Certificate, Counts, Engine, EngineOptions, Task, Worst
 TINY_DIAGONAL = 1e-12  # K_ii is at least this share of the largest, except where it is zero
 _FULL_CHECK_EVERY = 20  # shrinking: checks between two that look at all samples
 _CALM_CHECKS = 3  # shrinking: full checks a zero sample must pass to be left out
-_LEAST_BLOCK_BYTES = 16 << 20  # work space for a kernel block, however small the cache
+_LEAST_BLOCK_BYTES = 32 << 20  # work space for a kernel block, however small the cache
 _LEAST_ROWS = 64  # computed in one go, however small the cache
 _ROW_FLOPS = 2e10
 _SCORE_VALUES = 1 << 22  # kernel values held at a time when scores are computed
@@ -45,7 +45,7 @@ class NumpyEngine(Engine):
         self._load()
         self.dtype = self._row_dtype()
         row_bytes = int((1 - options.block_share) * options.cache_bytes)
-        self.cache = RowCache(min(self.n, row_bytes // (self.n * self.dtype.itemsize)))
+        self.cache = RowCache(min(self.n, row_bytes // (self.n * self.dtype.itemsize)), self.n)
         self._store = np.empty((self.cache.capacity, self.n), dtype=self.dtype)
         self._set_support()
         self.diagonal = self._check_diagonal(self._exact_diagonal())
@@ -106,11 +106,11 @@ class NumpyEngine(Engine):
     def worst(
         self, k: int, *, rank: str = "psi", stop: str = "psi", above: float = 0.0, among: str = "all"
     ) -> Worst:
-        if among == "all" and (near := self._near()) is not None:
+        if among == "near" and (near := self._near()) is not None:
             found = self._worst_of(near, k, rank, stop, above)
             if found.violation > above:
                 return found
-        ids = {"all": None, "support": self.support, "rest": self._rest}[among]
+        ids = {"all": None, "near": None, "support": self.support, "rest": self._rest}[among]
         return self._worst_of(ids, k, rank, stop, above)
 
     def _worst_of(self, ids: IntArray | None, k: int, rank: str, stop: str, above: float) -> Worst:
@@ -158,15 +158,19 @@ class NumpyEngine(Engine):
         return self.problem.group(self.alpha[ids], self.task.y[ids], self.task.C[ids])
 
     def largest_block(self) -> int:
+        """The kernel block and as much again to work with."""
         share = int(self.options.block_share * self.options.cache_bytes)
-        return math.isqrt(max(share, _LEAST_BLOCK_BYTES) // self.dtype.itemsize)
+        return math.isqrt(max(share, _LEAST_BLOCK_BYTES) // (2 * self.dtype.itemsize))
 
     def counts(self) -> Counts:
         return Counts(self._rows_computed, self.cache.hits, self.cache.evictions)
 
     # -- move --------------------------------------------------------------------------------------
-    def block(self, W: IntArray) -> Block:
+    def block(self, W: IntArray, keep: bool = False) -> Block:
         K = self.diagonal[W][:, None].astype(self.dtype) if len(W) == 1 else self._kernel_block(W)
+        return self._block_of(W, K)
+
+    def _block_of(self, W: IntArray, K: np.ndarray) -> Block:
         return Block(W, K, self.diagonal[W], self.alpha[W], self.G[W], self.task.y[W], self.task.C[W])
 
     def update(self, block: Block) -> bool:

@@ -17,6 +17,7 @@
 #include "coordinate_descent.hpp"
 #include "crammer_singer.hpp"
 #include "gradient.hpp"
+#include "kept_block.hpp"
 #include "measure.hpp"
 #include "projected_gradient.hpp"
 
@@ -36,6 +37,10 @@ using Labels = Array<const std::int32_t, 1>;
 using Ids = Array<const std::int64_t, 1>;
 // float32 or float64, rows contiguous but perhaps apart (a corner of a larger array).
 using KernelRows = nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu>;
+
+// Memory to write such rows to: a square, or a flat work space.
+using KernelBlock = nb::ndarray<nb::ndim<2>, nb::device::cpu>;
+using KernelRoom = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 void require(bool holds, const char* message) {
   if (!holds) throw nb::value_error(message);
@@ -127,18 +132,41 @@ void bind_update_gradient(const Matrix& G, const KernelRows& rows, const Ids& sl
 std::tuple<Index, Index, double> bind_coordinate_descent(const KernelRows& K, const ConstVector& diag, const Matrix& G,
                                                          const Matrix& alpha, const Labels& y, const ConstVector& C,
                                                          const std::string& update, double eps, Index max_sweeps,
-                                                         std::uint64_t seed, bool staged) {
+                                                         std::uint64_t seed, bool staged, double relax, double width,
+                                                         const std::optional<KernelRoom>& room) {
   check_block(K, G, alpha, y, C);
   require(length(diag) == length(G), "diag must have one value a row of G");
-  require(eps >= 0.0, "eps must not be negative");
+  require(eps >= 0.0 && width >= 0.0, "eps and width must not be negative");
+  require(0.0 < relax && relax < 2.0, "relax must be between 0 and 2");
+  require(!room || room->dtype() == K.dtype(), "room must have the dtype of K");
   const SimplexUpdate chosen = find_simplex_update(update);
   return with_rows(K, [&](const auto* first, Index stride) {
     using T = std::remove_cv_t<std::remove_pointer_t<decltype(first)>>;
+    T* space = room ? static_cast<T*>(room->data()) : nullptr;
+    const Index size = room ? length(*room) : 0;
     nb::gil_scoped_release released;
     const Block<T> block{length(G), length(G, 1), first, stride, G.data(), alpha.data(), y.data(), C.data()};
-    CoordinateDescent<CrammerSinger, T> descent(block, diag.data(), CrammerSinger(block.m, chosen, seed + 1), seed);
+    CoordinateDescent<CrammerSinger, T> descent(block, diag.data(), CrammerSinger(block.m, chosen, seed + 1, relax),
+                                                PairBlock<T>(block, width, space, size), seed);
     const DescentResult result = descent.run(eps, max_sweeps, staged);
     return std::tuple(result.sweeps, result.updates, result.violation);
+  });
+}
+
+void bind_extend_block(const KernelBlock& K, Index old, const KernelRows& rows, const Ids& slots, const Ids& members,
+                       int n_threads) {
+  const Index count = length(members);
+  require(0 <= old && old <= count && count <= length(K) && count <= length(K, 1), "K has no room for all members");
+  require(length(slots) == count - old, "slots must have one row for each new member");
+  require(K.stride(1) == 1 && K.dtype() == rows.dtype(), "K must have contiguous rows and the dtype of rows");
+  check_ids(slots, length(rows), "slots must be rows of rows");
+  check_ids(members, length(rows, 1), "members must be columns of rows");
+  const int threads = checked_threads(n_threads);
+  with_rows(rows, [&](const auto* first, Index stride) {
+    using T = std::remove_cv_t<std::remove_pointer_t<decltype(first)>>;
+    nb::gil_scoped_release released;
+    extend_block(static_cast<T*>(K.data()), K.stride(0), old, first, stride, slots.data(), members.data(), count,
+                 threads);
   });
 }
 
@@ -184,7 +212,7 @@ void bind_update_samples(const std::string& update, const Matrix& alpha, const C
   CrammerSinger machine(m, find_simplex_update(update), seed);
   nb::gil_scoped_release released;
   for (Index i = 0; i < length(G); ++i)
-    machine.minimise(G.data() + i * m, kii.data()[i], y.data()[i], C.data()[i], alpha.data() + i * m);
+    machine.minimise(G.data() + i * m, kii.data()[i], y.data()[i], C.data()[i], m, alpha.data() + i * m);
 }
 
 }  // namespace
@@ -199,7 +227,12 @@ void bind_solvers(nb::module_& m) {
         "delta"_a.noconvert(), "n_threads"_a, "G[j, :] += sum_k rows[slots[k], j] delta[k, :].");
   m.def("coordinate_descent", &bind_coordinate_descent, "K"_a.noconvert(), "diag"_a.noconvert(), "G"_a.noconvert(),
         "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "update"_a, "eps"_a, "max_sweeps"_a, "seed"_a,
-        "staged"_a, "Solves the block in place by coordinate descent; returns (sweeps, updates, violation).");
+        "staged"_a, "relax"_a = 1.0, "width"_a = kInfinity, "room"_a.noconvert().none() = nb::none(),
+        "Solves the block in place by coordinate descent over the classes within width of the top; returns (sweeps, "
+        "updates, violation).");
+  m.def("extend_block", &bind_extend_block, "K"_a.noconvert(), "old"_a, "rows"_a.noconvert(), "slots"_a.noconvert(),
+        "members"_a.noconvert(), "n_threads"_a,
+        "K[p, j] = K[j, p] = rows[slots[p - old], members[j]] for old <= p < len(members), j < len(members).");
   m.def("projected_gradient", &bind_projected_gradient, "K"_a.noconvert(), "G"_a.noconvert(), "alpha"_a.noconvert(),
         "y"_a.noconvert(), "C"_a.noconvert(), "eps"_a, "max_iter"_a, "rho_min"_a, "rho_max"_a, "memory"_a,
         "patience"_a, "initial_step"_a,

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "block.hpp"
-#include "gradient.hpp"
 #include "interrupt.hpp"
+#include "pairs.hpp"
 #include "random.hpp"
 #include "reduce.hpp"
 
@@ -35,23 +35,16 @@ struct DescentResult {
 template <class Machine, class T>
 class CoordinateDescent {
  public:
-  CoordinateDescent(const Block<T>& block, const double* diag, Machine machine, std::uint64_t seed)
+  CoordinateDescent(const Block<T>& block, const double* diag, Machine machine, PairBlock<T> pairs, std::uint64_t seed)
       : b_(block),
         diag_(diag),
         machine_(std::move(machine)),
         random_(seed),
-        stride_(padded(block.q)),
-        local_(static_cast<std::size_t>(stride_ * block.m)),
-        row_(static_cast<std::size_t>(3 * block.m)),
-        classes_(static_cast<std::size_t>(block.m)) {
-    for (Index i = 0; i < b_.q; ++i)
-      for (Index r = 0; r < b_.m; ++r) local_[static_cast<std::size_t>(r * stride_ + i)] = b_.G[i * b_.m + r];
-  }
+        pairs_(std::move(pairs)),
+        row_(static_cast<std::size_t>(3 * block.m)) {}
 
   // Also when an interrupt leaves run() half way: alpha and G always belong together.
-  ~CoordinateDescent() {
-    for (Index i = 0; i < b_.q; ++i) gather(i, b_.G + i * b_.m);
-  }
+  ~CoordinateDescent() { pairs_.store(); }
 
   CoordinateDescent(const CoordinateDescent&) = delete;
   CoordinateDescent& operator=(const CoordinateDescent&) = delete;
@@ -72,23 +65,14 @@ class CoordinateDescent {
  private:
   static constexpr Index kStageSweeps = 100;
 
-  // Rows a power of two apart would share cache sets when a sample's classes are gathered.
-  static Index padded(Index q) {
-    if (q < 64) return q;
-    const Index lines = (q + 7) / 8;
-    return 8 * (lines | 1);
+  double violation(Index i) {
+    const Index count = pairs_.count(i);
+    if (count == 0) return 0.0;
+    pairs_.read(i, row_.data(), row_.data() + b_.m);
+    return Machine::violation(row_.data(), row_.data() + b_.m, pairs_.own(i), b_.C[i], count);
   }
 
-  void gather(Index i, double* row) const {
-    const double* g = local_.data() + i;
-    for (Index r = 0; r < b_.m; ++r) row[r] = g[r * stride_];
-  }
-
-  MULTIMARGIN_CLONES double violation(Index i) const {
-    return Machine::violation(local_.data() + i, stride_, b_.alpha + i * b_.m, b_.y[i], b_.C[i], b_.m);
-  }
-
-  double largest_violation() const {
+  double largest_violation() {
     double worst = 0.0;
     for (Index i = 0; i < b_.q; ++i) worst = worse_of(worst, violation(i));
     return worst;
@@ -122,30 +106,18 @@ class CoordinateDescent {
     return updates;
   }
 
-  // The one-sample solve and its step K[i, :] delta_r in the local gradient, for the classes that
-  // changed. A change below the machine's resolution is dropped and does not count: repeating it
-  // would never end.
+  // The one-sample solve, of the row that violation() has read. A change below the machine's resolution
+  // is dropped and does not count: repeating it would never end.
   bool update(Index i) {
-    const Index m = b_.m;
-    double* alpha = b_.alpha + i * m;
-    double* next = row_.data() + m;
-    double* delta = next + m;
-    std::copy(alpha, alpha + m, next);
-    gather(i, row_.data());
-    machine_.minimise(row_.data(), diag_[i], b_.y[i], b_.C[i], next);
-    Index count = 0;
+    const Index count = pairs_.count(i);
+    const double *G = row_.data(), *alpha = G + b_.m;
+    double* next = row_.data() + 2 * b_.m;
+    std::copy(alpha, alpha + count, next);
+    machine_.minimise(G, diag_[i], pairs_.own(i), b_.C[i], count, next);
     double largest = 0.0;
-    for (Index r = 0; r < m; ++r) {
-      const double change = next[r] - alpha[r];
-      if (change == 0.0) continue;
-      largest = std::max(largest, std::abs(change));
-      classes_[static_cast<std::size_t>(count)] = r;
-      delta[count++] = change;
-    }
-    if (!(largest > Machine::resolution(row_.data(), diag_[i], b_.C[i], m))) return false;
-    std::copy(next, next + m, alpha);
-    add_scaled_row(b_.K + i * b_.K_stride, b_.q, classes_.data(), delta, count, local_.data(), stride_);
-    interrupt_.poll(count * b_.q);
+    for (Index c = 0; c < count; ++c) largest = std::max(largest, std::abs(next[c] - alpha[c]));
+    if (!(largest > Machine::resolution(G, diag_[i], b_.C[i], count))) return false;
+    interrupt_.poll(pairs_.write(i, next));
     return true;
   }
 
@@ -154,11 +126,9 @@ class CoordinateDescent {
   Machine machine_;
   Random random_;
   Interrupt interrupt_;
-  Index stride_;                // of local_
-  std::vector<double> local_;   // the gradient, class-major: (m, q)
-  std::vector<Index> order_;    // rows of the next sweep
-  std::vector<double> row_;     // three rows of m: gradient, new alpha, changes
-  std::vector<Index> classes_;  // that changed
+  PairBlock<T> pairs_;
+  std::vector<Index> order_;  // rows of the next sweep
+  std::vector<double> row_;   // of one sample: gradient, alpha, new alpha
 };
 
 }  // namespace multimargin

@@ -26,9 +26,10 @@ class CrammerSinger {
     double violation, gain;
   };
 
-  // What one-sample solves need: the update's name resolved, its random numbers, buffers.
-  CrammerSinger(Index m, SimplexUpdate update, std::uint64_t seed)
-      : m_(m), update_(update), random_(seed), buffer_(static_cast<std::size_t>(3 * m)) {}
+  // What one-sample solves of up to m classes need: the update's name resolved, its random numbers, buffers.
+  // relax multiplies the step (1 is the exact solve, up to 2 still descends).
+  CrammerSinger(Index m, SimplexUpdate update, std::uint64_t seed, double relax = 1.0)
+      : update_(update), relax_(relax), random_(seed), buffer_(static_cast<std::size_t>(3 * m)) {}
 
   // psi = max_r G_r - min_{r : z_r > 1e-8 C} G_r                                  (CS01, Eq. 32)
   // g   = sum_r z_r (max_q G_q - G_r), the row's share of the duality gap         (-ell of NY, Eq. 2.12)
@@ -37,29 +38,35 @@ class CrammerSinger {
     const double own = top - G[y];
     if (alpha[y] == 0.0) return {own, C * own};
     const double own_z = C - alpha[y];
-    const double low = lowest_active(G, 1, alpha, y, C, m);
+    const double low = lowest_active(G, alpha, y, C, m);
     // Off the own class z = -alpha; the own class has alpha >= 0 and drops out of this sum.
     const double others = sum_over(m, [=](Index r) { return (alpha[r] < 0.0 ? -alpha[r] : 0.0) * (top - G[r]); });
     return {top - low, others + own_z * own};
   }
 
-  // psi alone, of a row whose gradient has its classes stride apart.
-  static MULTIMARGIN_INLINE double violation(const double* G, Index stride, const double* alpha, Index y, double C,
-                                             Index m) {
-    const double top = max_over(m, [=](Index r) { return G[r * stride]; });
-    return top - (alpha[y] == 0.0 ? G[y * stride] : lowest_active(G, stride, alpha, y, C, m));
+  // psi alone.
+  static MULTIMARGIN_INLINE double violation(const double* G, const double* alpha, Index y, double C, Index m) {
+    if (m > kShort) return max_of(G, m) - (alpha[y] == 0.0 ? G[y] : lowest_active(G, alpha, y, C, m));
+    const double cut = -kActive * C;
+    double top = G[0], low = kInfinity;
+    for (Index r = 0; r < m; ++r) {
+      top = G[r] > top ? G[r] : top;
+      const double active = alpha[r] - (r == y ? C : 0.0) < cut ? G[r] : kInfinity;
+      low = active < low ? active : low;
+    }
+    return top - low;
   }
 
-  // One-sample solve: reduces  <G, delta> + kii/2 |delta|^2  over alpha + delta feasible, by the
+  // One-sample solve: reduces  <G, delta> + kii/(2 relax) |delta|^2  over alpha + delta feasible, by the
   // chosen update (simplex.hpp); alpha holds the old row on entry and the new one on return.
   // kii <= 0 leaves the linear problem, solved by alpha = C (e_y - e_p), p in argmax G (y if it is
   // among them): such a sample does not touch the model, but without it the gap never closes.
-  void minimise(const double* G, double kii, Index y, double C, double* alpha) {
+  void minimise(const double* G, double kii, Index y, double C, Index m, double* alpha) {
     if (kii > 0.0) {
-      solve(update_, G, std::min(1.0 / kii, std::numeric_limits<double>::max()), y, C, alpha);
+      solve(update_, G, std::min(relax_ / kii, std::numeric_limits<double>::max()), y, C, m, alpha);
     } else {
-      std::fill(alpha, alpha + m_, 0.0);
-      const Index p = argmax_of(G, m_);
+      std::fill(alpha, alpha + m, 0.0);
+      const Index p = argmax_of(G, m);
       if (G[p] > G[y]) {
         alpha[y] = C;
         alpha[p] = -C;
@@ -69,8 +76,8 @@ class CrammerSinger {
 
   // Projection of alpha - step G onto the feasible rows (NY, Eq. 3.3), in place: the same problem
   // with 1/kii = step, always solved exactly.
-  void project(const double* G, double step, Index y, double C, double* alpha) {
-    solve(simplex::update_sort, G, step, y, C, alpha);
+  void project(const double* G, double step, Index y, double C, Index m, double* alpha) {
+    solve(simplex::update_sort, G, step, y, C, m, alpha);
   }
 
   // alpha <- alpha + t (target - alpha), 0 < t < 1, both feasible: feasible to the last bit too.
@@ -92,43 +99,43 @@ class CrammerSinger {
   }
 
  private:
+  static constexpr Index kShort = 8;          // rows for which a plain loop is fastest
   static constexpr double kActive = 1e-8;    // z_r counts as positive above this share of C
   static constexpr double kFarAway = -1e150;  // keeps D finite; no class so low is ever active
 
-  static MULTIMARGIN_INLINE double lowest_active(const double* G, Index stride, const double* alpha, Index y, double C,
-                                                 Index m) {
+  static MULTIMARGIN_INLINE double lowest_active(const double* G, const double* alpha, Index y, double C, Index m) {
     const double cut = -kActive * C;
-    const double low = min_over(m, [=](Index r) { return alpha[r] < cut ? G[r * stride] : kInfinity; });
-    const double own = G[y * stride];
+    const double low = min_over(m, [=](Index r) { return alpha[r] < cut ? G[r] : kInfinity; });
+    const double own = G[y];
     return alpha[y] - C < cut && own < low ? own : low;
   }
 
   // D = z + step (G - max G). Taking max G off first leaves theta's meaning and costs no digits:
   // then max D lies in [0, C], and everything that matters in D is of the size of C.
-  void solve(SimplexUpdate update, const double* G, double step, Index y, double C, double* alpha) {
+  void solve(SimplexUpdate update, const double* G, double step, Index y, double C, Index m, double* alpha) {
     double* D = buffer_.data();
-    double* z = D + m_;
-    const double top = max_of(G, m_);
-    for (Index r = 0; r < m_; ++r) z[r] = alpha[r] < 0.0 ? -alpha[r] : 0.0;
+    double* z = D + m;
+    const double top = max_of(G, m);
+    for (Index r = 0; r < m; ++r) z[r] = alpha[r] < 0.0 ? -alpha[r] : 0.0;
     z[y] = std::max(C - alpha[y], 0.0);
-    for (Index r = 0; r < m_; ++r) {
+    for (Index r = 0; r < m; ++r) {
       const double descent = (G[r] - top) * step;
       D[r] = z[r] + (descent > kFarAway ? descent : kFarAway);
     }
-    update({D, m_, C, z + m_, &random_}, z);
-    store(z, y, C, alpha);
+    update({D, m, C, z + m, &random_}, z);
+    store(z, y, C, m, alpha);
   }
 
   // alpha = C e_y - z, with the own entry as minus the sum of the others: the row sums to zero, and
   // z_r = 0 gives exact values (0 off the own class, C on it, 0 everywhere when only z_y > 0).
-  void store(const double* z, Index y, double C, double* alpha) const {
-    const double others = sum_over(m_, [=](Index r) { return r == y ? 0.0 : z[r]; });
-    for (Index r = 0; r < m_; ++r) alpha[r] = 0.0 - z[r];
+  static void store(const double* z, Index y, double C, Index m, double* alpha) {
+    const double others = sum_over(m, [=](Index r) { return r == y ? 0.0 : z[r]; });
+    for (Index r = 0; r < m; ++r) alpha[r] = 0.0 - z[r];
     alpha[y] = z[y] == 0.0 ? C : std::min(others, C);
   }
 
-  Index m_;
   SimplexUpdate update_;
+  double relax_;
   Random random_;
   std::vector<double> buffer_;  // D, z and the update's own work
 };

@@ -101,7 +101,7 @@ class ProjectedGradient {
   void aim(double rho) {
     std::copy(b_.alpha, b_.alpha + size_, target_.begin());
     for (Index i = 0; i < b_.q; ++i)
-      machine_.project(b_.G + i * b_.m, rho, b_.y[i], b_.C[i], target_.data() + i * b_.m);
+      machine_.project(b_.G + i * b_.m, rho, b_.y[i], b_.C[i], b_.m, target_.data() + i * b_.m);
     for (std::size_t k = 0; k < size_; ++k) d_[k] = target_[k] - b_.alpha[k];
   }
 

@@ -1,0 +1,36 @@
+// The kernel block of a working set that grows: new samples are added from their full kernel rows.
+#pragma once
+
+#include <algorithm>
+
+#include "platform.hpp"
+
+namespace multimargin {
+
+template <class T>
+MULTIMARGIN_CLONES void gather_row(const T* row, const Index* columns, Index count, T* out) {
+  for (Index j = 0; j < count; ++j) out[j] = row[columns[j]];
+}
+
+// K[p, j] = K[j, p] = rows[slots[p - old], members[j]] for the new members p = old..count-1 and all j.
+// K and rows have rows K_stride and row_stride apart.
+template <class T>
+void extend_block(T* K, Index K_stride, Index old, const T* rows, Index row_stride, const Index* slots,
+                  const Index* members, Index count, int n_threads) {
+  const Index added = count - old;
+  const int threads = worthwhile_threads(n_threads, 4.0 * static_cast<double>(added) * static_cast<double>(count));
+  parallel_tasks(added, threads, [&] {
+    return [&](Index p) { gather_row(rows + slots[p] * row_stride, members, count, K + (old + p) * K_stride); };
+  });
+  constexpr Index tile = 64;  // of the transposed part, so that lines are read and written whole
+  parallel_tasks((old + tile - 1) / tile, threads, [&] {
+    return [&](Index task) {
+      const Index begin = task * tile, end = std::min(begin + tile, old);
+      for (Index first = old; first < count; first += tile)
+        for (Index i = begin; i < end; ++i)
+          for (Index p = first; p < std::min(first + tile, count); ++p) K[i * K_stride + p] = K[p * K_stride + i];
+    };
+  });
+}
+
+}  // namespace multimargin

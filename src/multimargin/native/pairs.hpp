@@ -1,0 +1,185 @@
+// Which pairs (sample, class) of a block take part, and the kernel between samples of one class.
+//
+// The dual's Hessian is block diagonal over classes: K between the samples whose coefficient of that
+// class may move. At a solution a sample has two or three classes with alpha_ir != 0, or about to get
+// one; all others are held at zero. With m classes and q samples the blocks have some (2.5 q)^2 / m
+// entries, and a step in one class touches 2.5 q / m samples instead of q.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "block.hpp"
+#include "reduce.hpp"
+
+namespace multimargin {
+
+template <class T>
+class PairBlock {
+ public:
+  // Lists, of every sample, its own class and those with alpha_ir != 0 or G_ir >= max_r G_ir - width;
+  // a sample with its own class alone is left out, since it cannot move. The kernel blocks of the
+  // classes find place in `room`; where they do not, or have more entries than K itself, all
+  // pairs are listed and all classes use K.
+  PairBlock(const Block<T>& b, double width, T* room, Index room_size)
+      : b_(b), samples_(size(b.q)), classes_(size(b.m)) {
+    list(width);
+    Index entries = 0;
+    for (const Class& c : classes_) entries += c.size * c.size;
+    if (entries < b.q * b.q && entries <= room_size)
+      split_kernel(room);
+    else
+      list_all();
+    load();
+  }
+
+  Index count(Index i) const { return samples_[size(i)].count; }  // of the sample's pairs, classes ascending
+  Index own(Index i) const { return samples_[size(i)].own; }      // its own class among them
+
+  // Gradient and coefficients of the pairs of sample i.
+  MULTIMARGIN_INLINE void read(Index i, double* G, double* alpha) const {
+    const Sample& s = samples_[size(i)];
+    const Pair* pair = pairs_.data() + s.first;
+    for (Index c = 0; c < s.count; ++c) G[c] = G_[size(pair[c].at)], alpha[c] = pair[c].alpha;
+  }
+
+  // Gives sample i the coefficients alpha, and takes the step K[i, :] delta_r in the gradient of the
+  // classes that change. Returns the work.
+  Index write(Index i, const double* alpha) {
+    const Sample& s = samples_[size(i)];
+    Index work = 0;
+    for (Index c = 0; c < s.count; ++c) {
+      Pair& pair = pairs_[size(s.first + c)];
+      const double delta = alpha[c] - pair.alpha;
+      if (delta == 0.0) continue;
+      pair.alpha = alpha[c];
+      const Class& r = classes_[size(pair.r)];
+      add_row(kernel_row(i, pair, r), r.size, delta, G_.data() + r.first);
+      work += r.size;
+    }
+    return work;
+  }
+
+  // Hands alpha and the listed entries of G back to the block.
+  void store() const {
+    for (Index i = 0; i < b_.q; ++i)
+      for_pairs(i, [&](const Pair& pair) {
+        b_.alpha[i * b_.m + pair.r] = pair.alpha;
+        b_.G[i * b_.m + pair.r] = G_[size(pair.at)];
+      });
+  }
+
+ private:
+  struct Sample {
+    std::int32_t first, count, own;
+  };
+  struct Pair {
+    double alpha;
+    std::int32_t at;  // where its gradient is, in G_
+    std::int16_t r;   // class
+    bool copied;      // whether its kernel row is in room
+  };
+  struct Class {
+    Index size = 0;     // samples that have the class
+    Index first = 0;    // where their gradient starts
+    T* room = nullptr;  // for their kernel block; null: the rows of K itself
+    std::vector<std::int32_t> members;
+  };
+
+  static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
+
+  template <class Visit>
+  void for_pairs(Index i, Visit visit) const {
+    const Sample& s = samples_[size(i)];
+    for (Index p = s.first; p < s.first + s.count; ++p) visit(pairs_[size(p)]);
+  }
+
+  void list(double width) {
+    for (Index i = 0; i < b_.q; ++i) {
+      const double *G = b_.G + i * b_.m, *alpha = b_.alpha + i * b_.m;
+      const double cut = max_of(G, b_.m) - width;
+      append(i, [&](Index r) { return alpha[r] != 0.0 || G[r] >= cut; });
+      for_pairs(i, [&](const Pair& pair) { ++classes_[size(pair.r)].size; });
+    }
+  }
+
+  void list_all() {
+    pairs_.clear();
+    for (Index i = 0; i < b_.q; ++i) append(i, [](Index) { return true; });
+    for (Class& c : classes_) c = {b_.q, 0, nullptr, {}};
+  }
+
+  template <class Listed>
+  void append(Index i, Listed listed) {
+    Sample& s = samples_[size(i)];
+    s.first = static_cast<std::int32_t>(pairs_.size());
+    for (Index r = 0; r < b_.m; ++r) {
+      if (r == b_.y[i])
+        s.own = static_cast<std::int32_t>(pairs_.size()) - s.first;
+      else if (!listed(r))
+        continue;
+      pairs_.push_back({b_.alpha[i * b_.m + r], 0, static_cast<std::int16_t>(r), false});
+    }
+    if (pairs_.size() == size(s.first) + 1) pairs_.pop_back();
+    s.count = static_cast<std::int32_t>(pairs_.size()) - s.first;
+  }
+
+  void split_kernel(T* room) {
+    for (Class& c : classes_) {
+      c.room = room;
+      room += c.size * c.size;
+      c.members.reserve(size(c.size));
+    }
+    for (Index i = 0; i < b_.q; ++i)
+      for_pairs(i, [&](const Pair& pair) { classes_[size(pair.r)].members.push_back(static_cast<std::int32_t>(i)); });
+  }
+
+  // Where each pair's gradient is, and its start.
+  void load() {
+    constexpr Index gap = 8;  // apart, so that a sample's classes do not share cache sets
+    Index total = 0;
+    std::vector<Index> next;
+    for (Class& c : classes_) {
+      c.first = total;
+      next.push_back(total);
+      total += c.size + gap;
+    }
+    G_.resize(size(total));
+    for (Index i = 0; i < b_.q; ++i) {
+      const Sample& s = samples_[size(i)];
+      for (Index p = s.first; p < s.first + s.count; ++p) {
+        Pair& pair = pairs_[size(p)];
+        pair.at = static_cast<std::int32_t>(next[size(pair.r)]++);
+        G_[size(pair.at)] = b_.G[i * b_.m + pair.r];
+      }
+    }
+  }
+
+  // K between sample i and the others that have the class of its pair; copied when first asked for.
+  const T* kernel_row(Index i, Pair& pair, const Class& r) {
+    const T* row = b_.K + i * b_.K_stride;
+    if (!r.room) return row;
+    T* copy = r.room + (pair.at - r.first) * r.size;
+    if (!pair.copied) gather_row(row, r.members.data(), r.size, copy);
+    pair.copied = true;
+    return copy;
+  }
+
+  static MULTIMARGIN_CLONES void gather_row(const T* row, const std::int32_t* columns, Index count, T* out) {
+    for (Index j = 0; j < count; ++j) out[j] = row[columns[j]];
+  }
+
+  // G += delta row.
+  static MULTIMARGIN_CLONES void add_row(const T* __restrict row, Index n, double delta, double* __restrict G) {
+    for (Index j = 0; j < n; ++j) G[j] += delta * static_cast<double>(row[j]);
+  }
+
+  Block<T> b_;
+  std::vector<Sample> samples_;
+  std::vector<Class> classes_;
+  std::vector<Pair> pairs_;  // sample after sample
+  std::vector<double> G_;    // class after class
+};
+
+}  // namespace multimargin
