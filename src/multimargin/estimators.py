@@ -28,12 +28,12 @@ from .sklearn_callbacks import CallbackSupportMixin, callback_context, with_call
 from .solution import Solution, TraceRow
 from .threads import effective_threads
 from .typing import FloatArray, IntArray, LabelArray
-from .validation import canonical, check_choice, check_integer, check_number, same_storage, warn_user
+from .validation import STORED, canonical, check_choice, check_integer, check_number, same_storage, warn_user
 from .weights import check_weights, sample_costs
 
 _DATA: dict[str, Any] = {  # what scikit-learn's validate_data is asked for
     "accept_sparse": "csr",
-    "dtype": [np.float64, np.float32],
+    "dtype": STORED,
     "order": "C",
     "accept_large_sparse": True,
 }
@@ -217,6 +217,7 @@ class KernelSVC(CallbackSupportMixin, LabelNoiseMixin, ClassifierMixin, BaseEsti
         """
         self._check_params()
         X, y = validate_data(self, X, y, **_DATA)
+        X = canonical(X)
         check_classification_targets(y)
         weight = check_weights(sample_weight, X.shape[0])
         kept = np.flatnonzero(weight)
@@ -257,7 +258,7 @@ class KernelSVC(CallbackSupportMixin, LabelNoiseMixin, ClassifierMixin, BaseEsti
         if len(kept) < X.shape[0]:
             X = X[kept][:, kept] if kernel.pairwise else X[kept]
         kernel = kernel.resolve(X, weight if weighted else None)
-        return Task(problem, kernel, canonical(X), y, C, len(labels), _BIAS_SCALE[self.bias], start)
+        return Task(problem, kernel, X, y, C, len(labels), _BIAS_SCALE[self.bias], start)
 
     def _solve(self, task: Task, model: ModelMaker, X: Any, y: Any) -> Solution:
         method = find_method(self.solver, self.working_set_size)

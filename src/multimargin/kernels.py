@@ -8,7 +8,7 @@ here, which are float64 and the definition the native code is tested against.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -22,9 +22,17 @@ from .typing import Data, FloatArray, IntArray
 Gamma = float | str
 
 
+_ROWS_AT_ONCE = 4096  # converted to float64 where only a number a row is wanted
+
+
 def as_float64(A: Data) -> Data:
     """The same samples in float64 (no copy if they already are)."""
     return A.astype(np.float64, copy=False)
+
+
+def _in_float64_parts(A: Data) -> Iterator[Data]:
+    for first in range(0, A.shape[0], _ROWS_AT_ONCE):
+        yield as_float64(A[first : first + _ROWS_AT_ONCE])
 
 
 def _dense(product: Any) -> FloatArray:
@@ -43,14 +51,22 @@ def _short_indices(A: Data) -> Data:
     return sp.csr_array((A.data, A.indices.astype(np.int32), A.indptr.astype(np.int32)), shape=A.shape)
 
 
+def _floating(A: Data) -> Data:
+    """Samples a function can compute with: products of small integers would overflow."""
+    return A if np.issubdtype(A.dtype, np.floating) else as_float64(A)
+
+
 def _exp(values: FloatArray) -> FloatArray:
     return np.exp(values, out=values)
 
 
 def _sqnorms(A: Data) -> FloatArray:
-    A = as_float64(A)
-    squares = A.multiply(A).sum(axis=1) if sp.issparse(A) else np.einsum("ij,ij->i", A, A)
-    return np.asarray(squares).ravel()
+    if sp.issparse(A):
+        A = as_float64(A)
+        return np.asarray(A.multiply(A).sum(axis=1)).ravel()
+    return np.concatenate(
+        [np.einsum("ij,ij->i", part, part) for part in _in_float64_parts(A)] or [np.empty(0)]
+    )
 
 
 @dataclass(frozen=True)
@@ -136,13 +152,11 @@ class _Scaled(Kernel):
 
 def _variance(X: Data, weight: FloatArray | None) -> float:
     """Variance of all entries, as scikit-learn's gamma='scale' defines it, rows weighted."""
-    if not sp.issparse(X) and weight is None:
-        return float(np.var(X, dtype=np.float64))
     sums = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
     mean = np.average(sums, weights=weight) / X.shape[1]
     if sp.issparse(X):
         return float(np.average(_sqnorms(X), weights=weight) / X.shape[1] - mean**2)
-    squares = np.square(X - mean, dtype=np.float64).mean(axis=1)
+    squares = np.concatenate([np.square(part - mean).mean(axis=1) for part in _in_float64_parts(X)])
     return float(np.average(squares, weights=weight))
 
 
@@ -263,7 +277,7 @@ class CallableKernel(Kernel):
     func: Callable[[Any, Any], Any]
 
     def between(self, A: Data, B: Data) -> FloatArray:
-        values = np.asarray(_dense(self.func(A, B)), dtype=np.float64)
+        values = np.asarray(_dense(self.func(_floating(A), _floating(B))), dtype=np.float64)
         expected = (A.shape[0], B.shape[0])
         if values.shape != expected:
             raise ValueError(

@@ -13,15 +13,14 @@ from ..inner import Block, CoordinateDescent, InnerSolver, ProjectedGradient
 from ..kernels import Kernel
 from ..threads import blas_threads
 from ..typing import Data, FloatArray, IntArray
-from ..validation import features_per_sample
 from .kept_block import KeptBlock
 from .native_samples import Layout
+from .native_scores import Scorer, native_scores, scoring_layouts
 from .numpy import NumpyEngine
 
 # dtype="auto" keeps float64 rows up to this many samples, where the whole kernel matrix is small, and for
 # kernels of unbounded values or low rank, which float32 rounding would make indefinite.
 FLOAT64_SAMPLES = 2048
-_SCORE_FLOPS = 5e9  # of one native call when scores are computed: Ctrl-C is heard between calls
 
 
 class CpuEngine(NumpyEngine):
@@ -52,8 +51,7 @@ class CpuEngine(NumpyEngine):
         return blas_threads(self.options.n_threads if self._layout is None else 1)
 
     def describe(self) -> dict[str, object]:
-        layout = self._layout
-        form = "python" if layout is None else f"{_form(layout)} {layout.dtype.name}"
+        form = "python" if self._layout is None else self._layout.describe()
         return super().describe() | {"kernel_form": form}
 
     def _measure(self, ids: IntArray | None) -> None:
@@ -161,53 +159,26 @@ class CpuEngine(NumpyEngine):
     def _exact_scores(self) -> FloatArray:
         if self._layout is None:
             return super()._exact_scores()
-        ids = self.support
-        return native_scores(
-            self._layout.in_dtype(np.float64),
-            self.task.offset,
-            self.task.X[ids],
-            self.alpha[ids],
-            self.task.X,
-            self.options.n_threads,
-        )
+        ids, X = self.support, self.task.X
+        out = np.zeros((self.n, self.m))
+        if self._layout.exact:
+            sv_scale = None if self._scale is None else self._scale[ids]
+            scorer = Scorer(
+                self._spec, self._samples.take(ids), sv_scale, self.alpha[ids], self.options.n_threads
+            )
+            for first, last in scorer.steps(X):
+                scorer(self._samples, first, last, self._scale, out[first:last])
+        elif len(ids):
+            layout = self._layout.in_float64()
+            native_scores([layout], self.task.offset, X[ids], self.alpha[ids], X, self.options.n_threads, out)
+        return out
 
     @classmethod
     def scores(cls, kernel: Kernel, support: Any, coef: FloatArray, X: Data, *, n_threads: int) -> FloatArray:
         if kernel.native is None or not len(coef):
             return super().scores(kernel, support, coef, X, n_threads=n_threads)
-        dtype = "float32" if X.dtype == support.dtype == np.float32 else "float64"
-        layout = Layout.plan(kernel, support, "auto" if dtype == "float32" else dtype)
+        dtype = "auto" if X.dtype == support.dtype == np.float32 else "float64"
+        out = np.zeros((X.shape[0], coef.shape[1]))
         with blas_threads(1):
-            return native_scores(layout, 0.0, support, coef, X, n_threads)
-
-
-def native_scores(
-    layout: Layout, offset: float, support: Data, coef: FloatArray, X: Data, n_threads: int
-) -> FloatArray:
-    """Σ_i (K(x, sv_i) + offset) coef_i for every row x, in native blocks."""
-    out = np.zeros((X.shape[0], coef.shape[1]))
-    if not len(coef):
+            native_scores(scoring_layouts(kernel, support, dtype), 0.0, support, coef, X, n_threads, out)
         return out
-    spec, sv, sv_scale = layout.spec(offset), layout.samples(support), layout.scale(support)
-    step = max(256, int(_SCORE_FLOPS / (len(coef) * (features_per_sample(X) + 20))))
-    coef = np.ascontiguousarray(coef)
-    for first in range(0, X.shape[0], step):
-        part = X[first : first + step]
-        rows = part.shape[0]
-        _core.kernel_scores(
-            spec,
-            sv,
-            coef,
-            layout.samples(part),
-            0,
-            rows,
-            sv_scale,
-            layout.scale(part),
-            out[first : first + rows],
-            n_threads,
-        )
-    return out
-
-
-def _form(layout: Layout) -> str:
-    return "sparse" if layout.sparse else "direct" if layout.direct else "product"

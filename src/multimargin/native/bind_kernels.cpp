@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 
@@ -10,9 +11,12 @@
 #include <optional>
 #include <string>
 
+#include "binary_samples.hpp"
 #include "blas.hpp"
 #include "dense_direct.hpp"
 #include "dense_product.hpp"
+#include "grid.hpp"
+#include "integer_samples.hpp"
 #include "kernel_block.hpp"
 #include "kernel_scores.hpp"
 #include "platform.hpp"
@@ -155,6 +159,8 @@ Doubles squared_norms(const Samples& samples) {
   {
     nb::gil_scoped_release release;
     *copy = samples.squared_norms();
+    const double unit = samples.expansion(Pair::product).unit;
+    for (double& norm : *copy) norm *= unit;
   }
   return to_numpy(std::move(copy));
 }
@@ -182,6 +188,10 @@ void bind_platform(nb::module_& m) {
   }, "sgemm"_a, "dgemm"_a, "Use these BLAS functions (capsules of scipy.linalg.cython_blas).");
   m.def("openmp", &has_openmp, "Whether this build can use several threads.");
   m.def("max_threads", &max_threads, "The number of threads OpenMP would use by default.");
+  m.def("integer_simd", [] { return integer_simd_names[static_cast<int>(integer_simd.load())]; },
+        "The instruction set that products of integers use: portable, avx2 or vnni.");
+  m.def("set_integer_simd", &choose_integer_simd, "name"_a,
+        "Choose it for samples made from now on; 'best' is what the machine has.");
   m.def("instruction_set", &instruction_set, "The instruction set picked for this machine.");
 }
 
@@ -191,6 +201,76 @@ void bind_dense(nb::module_& m) {
         "X"_a.noconvert(), "Dense samples X (n, d), not copied; inner products by BLAS.");
   m.def("dense_direct", [](Matrix<T> xt) { return make_dense<DenseDirect, T>(xt, length(xt, 1), length(xt)); },
         "Xt"_a.noconvert(), "Dense samples Xt (d, n), not copied; differences or products summed directly.");
+}
+
+void check_integer_form(Index d, double scale) {
+  require(d >= 1, "samples need at least one feature");
+  require(std::isfinite(scale) && scale > 0, "scale must be a positive number");
+}
+
+template <class S>
+void bind_integers(nb::module_& m) {
+  m.def("integers", [](Matrix<S> x, double scale) {
+    check_integer_form(length(x, 1), scale);
+    auto owner = std::make_shared<Matrix<S>>(x);
+    std::unique_ptr<Samples> samples;
+    nb::gil_scoped_release release;
+    samples = std::make_unique<IntegerSamples<S>>(x.data(), length(x), length(x, 1), scale, owner);
+    return samples;
+  }, "X"_a.noconvert(), "scale"_a, "Dense samples scale * X (n, d) of small integers, kept as they are; exact products.");
+}
+
+template <class I>
+std::unique_ptr<Samples> make_binary(Vector<I> indices, Vector<I> indptr, Index n, Index d, double scale) {
+  check_integer_form(d, scale);
+  require(n >= 0, "binary: n must not be negative");
+  check_compressed(indices, indices, indptr, n, d, "csr");
+  nb::gil_scoped_release release;
+  ActiveFeatures rows;
+  for (Index i = 0; i < n; ++i) {
+    rows.features.insert(rows.features.end(), indices.data() + indptr.data()[i], indices.data() + indptr.data()[i + 1]);
+    rows.end_row();
+  }
+  return std::make_unique<BinarySamples>(std::move(rows), d, scale);
+}
+
+std::unique_ptr<Samples> make_dense_binary(const Matrix<std::uint8_t>& x, double scale) {
+  const Index n = length(x), d = length(x, 1);
+  check_integer_form(d, scale);
+  nb::gil_scoped_release release;
+  ActiveFeatures rows;
+  for (Index i = 0; i < n; ++i) {
+    for (Index f = 0; f < d; ++f)
+      if (x.data()[i * d + f]) rows.features.push_back(static_cast<std::uint32_t>(f));
+    rows.end_row();
+  }
+  return std::make_unique<BinarySamples>(std::move(rows), d, scale);
+}
+
+template <class I>
+void bind_binary(nb::module_& m) {
+  m.def("binary", &make_binary<I>, "indices"_a.noconvert(), "indptr"_a.noconvert(), "n"_a, "d"_a, "scale"_a,
+        "Samples (n, d) that are `scale` at the places of a CSR matrix, 0 elsewhere; none may be named twice.");
+}
+
+template <class T, class S>
+void bind_to_grid(nb::module_& m) {
+  m.def("to_grid", [](const Vector<T>& x, double scale, nb::ndarray<S, nb::ndim<1>, nb::c_contig, nb::device::cpu> out) {
+    require(length(out) == length(x), "out: one integer for each value expected");
+    nb::gil_scoped_release release;
+    to_grid(x.data(), length(x), scale, out.data());
+  }, "x"_a.noconvert(), "scale"_a, "out"_a.noconvert(), "out[i] = round(x[i] / scale), for values that grid_range accepts.");
+}
+
+template <class T>
+void bind_grid(nb::module_& m) {
+  m.def("grid_range", [](const Vector<T>& x, double scale) {
+    nb::gil_scoped_release release;
+    return grid_range(x.data(), length(x), scale);
+  }, "x"_a.noconvert(), "scale"_a, "Smallest and largest integer (and 0) if all x are integers times scale, else None.");
+  bind_to_grid<T, std::uint8_t>(m);
+  bind_to_grid<T, std::int8_t>(m);
+  bind_to_grid<T, std::int16_t>(m);
 }
 
 template <class T, class I>
@@ -225,9 +305,20 @@ void bind_kernels(nb::module_& m) {
       .def_prop_ro("d", &Samples::d)
       .def("sqnorms", &squared_norms, "Squared Euclidean norms of the rows.")
       .def("diag", &diagonal, "spec"_a, "scale"_a.noconvert().none(), "The kernel diagonal in float64.")
-      .def("take", &take, "ids"_a.noconvert(), "A copy of some rows.");
+      .def("take", &take, "ids"_a.noconvert(), "A copy of some rows.")
+      .def("raw_type", [](const Samples& samples) { return raw_type_names[static_cast<int>(samples.raw_type(samples))]; },
+           "The type in which inner products come: float32, float64 or int32.");
   bind_dense<float>(m);
   bind_dense<double>(m);
+  bind_integers<std::uint8_t>(m);
+  bind_integers<std::int8_t>(m);
+  bind_integers<std::int16_t>(m);
+  m.def("binary", &make_dense_binary, "X"_a.noconvert(), "scale"_a,
+        "Samples (n, d) that are `scale` where X is not 0.");
+  bind_binary<std::int32_t>(m);
+  bind_binary<std::int64_t>(m);
+  bind_grid<float>(m);
+  bind_grid<double>(m);
   bind_sparse<float, std::int32_t>(m);
   bind_sparse<float, std::int64_t>(m);
   bind_sparse<double, std::int32_t>(m);

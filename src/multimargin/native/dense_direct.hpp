@@ -38,11 +38,11 @@ MULTIMARGIN_CLONES void panel_tile(const T* rows, Index q, const T* b, Index ldb
 }
 
 template <class T>
-class DenseDirect final : public RawSamples<T> {
+class DenseDirect final : public FloatSamples<T> {
  public:
   // xt: d rows of n values; `owner` keeps them alive.
   DenseDirect(const T* xt, Index n, Index d, std::shared_ptr<const void> owner)
-      : RawSamples<T>(n, d), xt_(xt), owner_(std::move(owner)) {}
+      : FloatSamples<T>(n, d), xt_(xt), owner_(std::move(owner)) {}
 
   std::unique_ptr<Samples> take(const Index* ids, Index count) const override {
     auto copy = std::make_shared<std::vector<T>>(count * this->d());
@@ -60,7 +60,7 @@ class DenseDirect final : public RawSamples<T> {
 
   double pair_flops(const Samples&) const override { return 3.0 * this->d() + this->transform_flops; }
 
-  std::unique_ptr<PairTiles<T>> pair_tiles(const Samples& a, Pair pair) const override {
+  std::unique_ptr<PairTiles<T>> pair_tiles(const Samples& a, Pair pair, std::type_identity<T>) const override {
     return std::make_unique<Tiles>(static_cast<const DenseDirect&>(a), *this, pair);
   }
 

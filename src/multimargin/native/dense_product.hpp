@@ -55,11 +55,11 @@ MULTIMARGIN_CLONES void row_squared_norms(const T* x, Index n, Index d, double* 
 }
 
 template <class T>
-class DenseProduct final : public RawSamples<T> {
+class DenseProduct final : public FloatSamples<T> {
  public:
   // x: n rows of d values; `owner` keeps them alive.
   DenseProduct(const T* x, Index n, Index d, std::shared_ptr<const void> owner)
-      : RawSamples<T>(n, d), x_(x), owner_(std::move(owner)) {}
+      : FloatSamples<T>(n, d), x_(x), owner_(std::move(owner)) {}
 
   std::unique_ptr<Samples> take(const Index* ids, Index count) const override {
     auto copy = std::make_shared<std::vector<T>>(count * this->d());
@@ -69,8 +69,9 @@ class DenseProduct final : public RawSamples<T> {
 
   bool pairs_with(const Samples& other) const override { return dynamic_cast<const DenseProduct*>(&other) != nullptr; }
 
-  const double* expansion_norms(Pair pair) const override {
-    return pair == Pair::squared_distance ? this->squared_norms().data() : nullptr;
+  Expansion expansion(Pair pair) const override {
+    if (pair != Pair::squared_distance) return {};
+    return {this->squared_norms().data(), -2.0};
   }
 
   TileShape tile_shape(Index q, Index width, bool split_rows) const override {
@@ -80,7 +81,7 @@ class DenseProduct final : public RawSamples<T> {
 
   double pair_flops(const Samples&) const override { return 2.0 * this->d() + this->transform_flops; }
 
-  std::unique_ptr<PairTiles<T>> pair_tiles(const Samples& a, Pair pair) const override {
+  std::unique_ptr<PairTiles<T>> pair_tiles(const Samples& a, Pair pair, std::type_identity<T>) const override {
     blas::require<T>();
     return std::make_unique<Tiles>(static_cast<const DenseProduct&>(a), *this, pair);
   }

@@ -20,15 +20,26 @@ struct KernelPair {
   const double* b_scale;  // one a row of b, or null
 };
 
+// Calls f with the type in which raw values of the pair come.
+template <class F>
+void with_raw_type(const KernelPair& pair, F f) {
+  switch (pair.b.raw_type(pair.a)) {
+    case RawType::float32: return f(std::type_identity<float>{});
+    case RawType::float64: return f(std::type_identity<double>{});
+    case RawType::int32: return f(std::type_identity<std::int32_t>{});
+  }
+}
+
 // One thread's maker of kernel tiles.
 template <class Raw, class Out>
 class KernelTiles {
  public:
   explicit KernelTiles(const KernelPair& pair)
       : pair_(pair),
-        a_norms_(pair.a.expansion_norms(pair.spec.pair())),
-        b_norms_(pair.b.expansion_norms(pair.spec.pair())),
-        tiles_(static_cast<const RawSamples<Raw>&>(pair.b).pair_tiles(pair.a, pair.spec.pair())) {}
+        a_norms_(pair.a.expansion(pair.spec.pair()).norms),
+        expansion_(pair.b.expansion(pair.spec.pair())),
+        tiles_(dynamic_cast<const TileSource<Raw>&>(pair.b)
+                   .pair_tiles(pair.a, pair.spec.pair(), std::type_identity<Raw>{})) {}
 
   // Chooses rows of a; `ids` must stay while they are in use.
   void load(const Index* ids, Index q) {
@@ -36,31 +47,37 @@ class KernelTiles {
     tiles_->load(ids, q);
   }
 
-  // Writes K(ids[k], j), begin <= j < end, to row_of(k)[j - begin]. row_of(k) may be raw_row(k).
+  // Writes K(ids[k], j), begin <= j < end, to row_of(k)[j - begin].
   template <class RowOf>
   void evaluate(Index begin, Index end, RowOf row_of) {
     const Index width = end - begin;
     ld_ = round_up(width, tile_alignment);
     raw_.reserve(q_ * ld_);
     tiles_->fill(begin, end, raw_.data(), ld_);
-    Expansion<Raw> expansion;
-    if (b_norms_) {
-      expansion.b_norm = convert(b_norms_, begin, width, b_norm_);
-      expansion.weight = static_cast<Raw>(expansion_weight(pair_.spec.pair()));
+    RowExpansion<Raw> expansion{.unit = expansion_.unit};
+    if (expansion_.norms) {
+      expansion.b_norm = convert(expansion_.norms, begin, width, b_norm_);
+      expansion.weight = static_cast<Raw>(expansion_.weight);
     }
     const Out* b_scale = pair_.b_scale ? convert(pair_.b_scale, begin, width, b_scale_) : nullptr;
     const bool plain = !pair_.a_scale && !b_scale && pair_.spec.offset == 0;
     for (Index k = 0; k < q_; ++k) {
       if (a_norms_) expansion.a_norm = static_cast<Raw>(a_norms_[ids_[k]]);
       Out* row = row_of(k);
-      kernel_row<Raw, Out>(pair_.spec, raw_row(k), expansion, width, row);
+      kernel_row<Raw, Out>(pair_.spec, raw_.data() + k * ld_, expansion, width, row);
       const double a_scale = pair_.a_scale ? pair_.a_scale[ids_[k]] : 1.0;
       if (!plain) scale_row<Out>(static_cast<Out>(a_scale), b_scale, static_cast<Out>(pair_.spec.offset), width, row);
     }
   }
 
-  // The raw values of row k, row_stride() after those of row k - 1.
-  Raw* raw_row(Index k) { return raw_.data() + k * ld_; }
+  // The same into a tile of its own, row k at [k * row_stride()], zeros after the last column.
+  const Out* evaluate(Index begin, Index end) {
+    const Index ld = round_up(end - begin, tile_alignment);
+    Out* tile = values_tile(q_ * ld);
+    evaluate(begin, end, [=](Index k) { return tile + k * ld; });
+    for (Index k = 0; k < q_; ++k) std::fill_n(tile + k * ld + (end - begin), ld - (end - begin), Out(0));
+    return tile;
+  }
   Index row_stride() const { return ld_; }
 
  private:
@@ -71,13 +88,22 @@ class KernelTiles {
     return out;
   }
 
+  // Raw values turn into kernel values in place where the types allow.
+  Out* values_tile(Index size) {
+    if constexpr (std::is_same_v<Raw, Out>)
+      return raw_.reserve(size);
+    else
+      return values_.reserve(size);
+  }
+
   const KernelPair& pair_;
-  const double *a_norms_, *b_norms_;
+  const double* a_norms_;
+  Expansion expansion_;
   std::unique_ptr<PairTiles<Raw>> tiles_;
   const Index* ids_ = nullptr;
   Index q_ = 0, ld_ = 0;
   AlignedBuffer<Raw> raw_, b_norm_;
-  AlignedBuffer<Out> b_scale_;
+  AlignedBuffer<Out> values_, b_scale_;
 };
 
 // Rows of a result matrix, chosen in any order.
@@ -111,10 +137,9 @@ template <class Out>
 void kernel_block(const KernelPair& pair, const Index* ids, Index q, Index begin, Index end, OutRows<Out> out,
                   int n_threads) {
   if (q == 0 || begin == end) return;
-  if (dynamic_cast<const RawSamples<float>*>(&pair.b))
-    kernel_block_as<float, Out>(pair, ids, q, begin, end, out, n_threads);
-  else
-    kernel_block_as<double, Out>(pair, ids, q, begin, end, out, n_threads);
+  with_raw_type(pair, [&]<class Raw>(std::type_identity<Raw>) {
+    kernel_block_as<Raw, Out>(pair, ids, q, begin, end, out, n_threads);
+  });
 }
 
 // out[i] = K(i, i) in double: products are the squared norms, distances 0.
@@ -122,7 +147,7 @@ inline void kernel_diagonal(const KernelSpec& spec, const Samples& samples, cons
   const Index n = samples.n();
   const std::vector<double> zeros(spec.pair() == Pair::product ? 0 : n);
   const double* raw = spec.pair() == Pair::product ? samples.squared_norms().data() : zeros.data();
-  kernel_row<double, double>(spec, raw, {}, n, out);
+  kernel_row<double, double>(spec, raw, {.unit = samples.expansion(spec.pair()).unit}, n, out);
   for (Index i = 0; i < n; ++i) out[i] = out[i] * (scale ? scale[i] * scale[i] : 1.0) + spec.offset;
 }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 #include "platform.hpp"
 #include "vector_math.hpp"
@@ -69,32 +70,33 @@ MULTIMARGIN_INLINE void power(T* base, int degree, T* result) {
   }
 }
 
-template <class Raw, class Out>
-MULTIMARGIN_INLINE void poly_row(Raw gamma, Raw coef0, int degree, const Raw* raw, Index width, Out* out) {
+template <class Arg, class Raw, class Out>
+MULTIMARGIN_INLINE void poly_row(Arg gamma, Arg coef0, int degree, const Raw* raw, Index width, Out* out) {
   constexpr int block = 64;
-  Raw base[block], result[block];
+  Arg base[block], result[block];
   for (Index j = 0; j < width; j += block) {
     const int count = static_cast<int>(std::min<Index>(block, width - j));
-    for (int l = 0; l < block; ++l) base[l] = l < count ? gamma * raw[j + l] + coef0 : Raw(0);
-    power<Raw, block>(base, degree, result);
+    for (int l = 0; l < block; ++l) base[l] = l < count ? gamma * static_cast<Arg>(raw[j + l]) + coef0 : Arg(0);
+    power<Arg, block>(base, degree, result);
     for (int l = 0; l < count; ++l) out[j + l] = static_cast<Out>(result[l]);
   }
 }
 
-// How raw values turn into a distance: |a-b| = a_norm + b_norm[j] + weight * raw[j], cut at 0; or,
-// with b_norm null, raw is the distance itself.
+// How raw values of one row turn into distances: unit * (a_norm + b_norm[j] + weight * raw[j]), cut
+// at 0; or, with b_norm null, unit * raw[j] is the distance or product itself.
 template <class Raw>
-struct Expansion {
+struct RowExpansion {
   Raw a_norm = 0;
   const Raw* b_norm = nullptr;
   Raw weight = 0;
+  double unit = 1;
 };
 
-template <class Raw, class Out>
-MULTIMARGIN_INLINE void exp_row(Raw gamma, const Raw* raw, const Expansion<Raw>& e, Index width, Out* out) {
+template <class Arg, class Raw, class Out>
+MULTIMARGIN_INLINE void exp_row(Arg gamma, const Raw* raw, const RowExpansion<Raw>& e, Index width, Out* out) {
   if (!e.b_norm) {
 #pragma omp simd
-    for (Index j = 0; j < width; ++j) out[j] = vector_math::exp(static_cast<Out>(-gamma * raw[j]));
+    for (Index j = 0; j < width; ++j) out[j] = vector_math::exp(static_cast<Out>(-gamma * static_cast<Arg>(raw[j])));
     return;
   }
   const Raw a_norm = e.a_norm, weight = e.weight;
@@ -103,27 +105,30 @@ MULTIMARGIN_INLINE void exp_row(Raw gamma, const Raw* raw, const Expansion<Raw>&
   for (Index j = 0; j < width; ++j) {
     Raw distance = (a_norm + b_norm[j]) + weight * raw[j];
     distance = distance < 0 ? Raw(0) : distance;
-    out[j] = vector_math::exp(static_cast<Out>(-gamma * distance));
+    out[j] = vector_math::exp(static_cast<Out>(-gamma * static_cast<Arg>(distance)));
   }
 }
 
 // out[j] = k of raw[j], j < width, without scale and offset. The argument is formed in the precision
-// of the raw values, exp and tanh are taken in that of the result. out may be raw itself.
+// of the raw values (of the result, where they are integers), exp and tanh are taken in that of the
+// result. out may be raw itself.
 template <class Raw, class Out>
-MULTIMARGIN_CLONES void kernel_row(const KernelSpec& spec, const Raw* raw, Expansion<Raw> expansion, Index width,
+MULTIMARGIN_CLONES void kernel_row(const KernelSpec& spec, const Raw* raw, RowExpansion<Raw> expansion, Index width,
                                    Out* out) {
-  const Raw gamma = static_cast<Raw>(spec.gamma), coef0 = static_cast<Raw>(spec.coef0);
+  using Arg = std::conditional_t<std::is_integral_v<Raw>, Out, Raw>;
+  const Arg unit = static_cast<Arg>(expansion.unit);
+  const Arg gamma = static_cast<Arg>(spec.gamma * expansion.unit), coef0 = static_cast<Arg>(spec.coef0);
   switch (spec.kind) {
     case Kernel::linear:
 #pragma omp simd
-      for (Index j = 0; j < width; ++j) out[j] = static_cast<Out>(raw[j]);
+      for (Index j = 0; j < width; ++j) out[j] = static_cast<Out>(unit * static_cast<Arg>(raw[j]));
       break;
     case Kernel::poly:
       poly_row(gamma, coef0, spec.degree, raw, width, out);
       break;
     case Kernel::sigmoid:
 #pragma omp simd
-      for (Index j = 0; j < width; ++j) out[j] = vector_math::tanh(static_cast<Out>(gamma * raw[j] + coef0));
+      for (Index j = 0; j < width; ++j) out[j] = vector_math::tanh(static_cast<Out>(gamma * static_cast<Arg>(raw[j]) + coef0));
       break;
     case Kernel::rbf:
     case Kernel::laplacian:

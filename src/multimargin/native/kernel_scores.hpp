@@ -60,12 +60,10 @@ class ScoreWorker {
     for (Index first = 0; first < n_sv; first += chunk_) {
       const Index q = std::min(chunk_, n_sv - first);
       tiles_.load(ids_.data() + first, q);
-      tiles_.evaluate(begin, end, [&](Index k) { return tiles_.raw_row(k); });
-      for (Index k = 0; k < q; ++k)  // columns of the last block beyond the strip
-        std::fill_n(tiles_.raw_row(k) + (end - begin), blocks * score_block - (end - begin), Raw(0));
+      const Value* values = tiles_.evaluate(begin, end);
       for (Index block = 0; block < blocks; ++block)
-        add_scores<Raw>(coef_, first, q, tiles_.raw_row(0) + block * score_block, tiles_.row_stride(),
-                        sums_.data() + block * m_ * score_block);
+        add_scores<Value>(coef_, first, q, values + block * score_block, tiles_.row_stride(),
+                          sums_.data() + block * m_ * score_block);
     }
     for (Index j = 0; j < end - begin; ++j) {
       const double* sum = sums_.data() + j / score_block * m_ * score_block + j % score_block;
@@ -74,7 +72,10 @@ class ScoreWorker {
   }
 
  private:
-  KernelTiles<Raw, Raw> tiles_;
+  // Kernel values of exact integers are taken in double, others in the precision of their raw values.
+  using Value = std::conditional_t<std::is_integral_v<Raw>, double, Raw>;
+
+  KernelTiles<Raw, Value> tiles_;
   const SparseCoefficients& coef_;
   const std::vector<Index>& ids_;
   Index m_, chunk_;
@@ -106,10 +107,10 @@ inline void kernel_scores(const KernelPair& pair, const double* coef, Index m, I
   if (begin == end || m == 0) return;
   if (pair.a.n() == 0) {
     std::fill_n(scores, (end - begin) * m, 0.0);
-  } else if (dynamic_cast<const RawSamples<float>*>(&pair.b)) {
-    kernel_scores_as<float>(pair, coef, m, begin, end, scores, n_threads);
   } else {
-    kernel_scores_as<double>(pair, coef, m, begin, end, scores, n_threads);
+    with_raw_type(pair, [&]<class Raw>(std::type_identity<Raw>) {
+      kernel_scores_as<Raw>(pair, coef, m, begin, end, scores, n_threads);
+    });
   }
 }
 

@@ -1,16 +1,31 @@
 // Samples: n immutable rows of d features, and the tiles of pair values (inner products or
 // distances) between the rows of two of them. The concrete kinds are in dense_product.hpp,
-// dense_direct.hpp and sparse_samples.hpp; kernel_block.hpp turns tiles into kernel values.
+// dense_direct.hpp, integer_samples.hpp, binary_samples.hpp and sparse_samples.hpp; kernel_block.hpp turns tiles into kernel values.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
+#include <type_traits>
 #include <vector>
 
+#include "aligned_buffer.hpp"
 #include "kernel_function.hpp"
 #include "platform.hpp"
 
 namespace multimargin {
+
+// The types of raw pair values.
+enum class RawType { float32, float64, int32 };
+
+inline constexpr const char* raw_type_names[] = {"float32", "float64", "int32"};
+
+// Pair value = unit * (norms_a + norms_b + weight * raw), where raw is only the mixed term of a
+// distance, such as <a,b> in |a-b|^2 = |a|^2 + |b|^2 - 2 <a,b>; unit * raw with norms null.
+struct Expansion {
+  const double* norms = nullptr;  // one a row
+  double weight = 0, unit = 1;
+};
 
 struct TileShape {
   Index rows, columns;
@@ -26,7 +41,7 @@ class Samples {
   Index n() const { return n_; }
   Index d() const { return d_; }
 
-  // |x_i|^2 in double, computed at the first call.
+  // |x_i|^2 in double and raw units, computed at the first call.
   const std::vector<double>& squared_norms() const {
     std::call_once(norms_once_, [this] { norms_ = compute_squared_norms(); });
     return norms_;
@@ -38,9 +53,11 @@ class Samples {
   // Whether tiles between the two can be made: same kind, same precision.
   virtual bool pairs_with(const Samples& other) const = 0;
 
-  // Where pair values of this kind are only the mixed term of a distance, the per-row terms that
-  // complete it: distance = norm_a + norm_b + weight(pair) * raw. Null where raw is all there is.
-  virtual const double* expansion_norms(Pair) const { return nullptr; }
+  // The type in which tiles with the rows of `a` are made.
+  virtual RawType raw_type(const Samples& a) const = 0;
+
+  // How raw values of this kind become the pair values a kernel is a function of.
+  virtual Expansion expansion(Pair) const { return {}; }
 
   // A good tile size for q rows against `width` columns of these samples, where threads share out
   // the chunks of rows too (split_rows) or only the columns.
@@ -60,10 +77,6 @@ class Samples {
   mutable std::vector<double> norms_;
 };
 
-// |a-b|^2 = |a|^2 + |b|^2 - 2 <a,b>;  |a-b|_1 = |a|_1 + |b|_1 + sum over common features of
-// (|a-b| - |a| - |b|).
-constexpr double expansion_weight(Pair pair) { return pair == Pair::squared_distance ? -2.0 : 1.0; }
-
 // One thread's maker of tiles: some rows of samples `a` against a range of rows of samples `b`.
 template <class Raw>
 class PairTiles {
@@ -80,14 +93,43 @@ inline constexpr Index tile_alignment = 64;
 
 constexpr Index round_up(Index value, Index multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-// Samples whose pair values are computed in precision Raw.
+// Samples that can make tiles of type Raw.
 template <class Raw>
-class RawSamples : public Samples {
+class TileSource {
+ public:
+  virtual ~TileSource() = default;
+  // `a` must pair with these, and both must outlive the result.
+  virtual std::unique_ptr<PairTiles<Raw>> pair_tiles(const Samples& a, Pair pair, std::type_identity<Raw>) const = 0;
+};
+
+// Samples whose pair values always come in the floating-point type Raw.
+template <class Raw>
+class FloatSamples : public Samples, public TileSource<Raw> {
  public:
   using Samples::Samples;
-  // `a` must pair with these, and both must outlive the result.
-  virtual std::unique_ptr<PairTiles<Raw>> pair_tiles(const Samples& a, Pair pair) const = 0;
+  RawType raw_type(const Samples&) const final {
+    return std::is_same_v<Raw, float> ? RawType::float32 : RawType::float64;
+  }
 };
+
+// Fills a tile of q rows, columns begin <= j < end, where columns can only be had in whole panels:
+// fill(panel, out, step) writes all columns of a panel to out[k * step]; `edge` is for panels that
+// stick out of the tile.
+template <class Raw, class Fill>
+void fill_by_panels(Index panel_width, Index q, Index begin, Index end, Raw* tile, Index ld, AlignedBuffer<Raw>& edge,
+                    Fill fill) {
+  for (Index j = begin / panel_width * panel_width; j < end; j += panel_width) {
+    if (j >= begin && j - begin + panel_width <= ld) {
+      fill(j / panel_width, tile + (j - begin), ld);
+      continue;
+    }
+    Raw* whole = edge.reserve(q * panel_width);
+    fill(j / panel_width, whole, panel_width);
+    const Index from = std::max(begin, j), to = std::min(end, j + panel_width);
+    for (Index k = 0; k < q; ++k)
+      std::copy(whole + k * panel_width + (from - j), whole + k * panel_width + (to - j), tile + k * ld + (from - begin));
+  }
+}
 
 // The width of tiles when `width` columns are shared out `chunks` times: `largest`, or less where
 // that would leave fewer than some 16 tiles, but at least `least` (largest >= least).

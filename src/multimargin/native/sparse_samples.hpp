@@ -49,14 +49,14 @@ struct CompressedCopy {
 };
 
 // What two sparse samples need of each other, whatever their data and index types.
-class SparseRows : public RawSamples<double> {
+class SparseRows : public FloatSamples<double> {
  public:
   struct Entry {
     Index feature;
     double value;
   };
 
-  using RawSamples<double>::RawSamples;
+  using FloatSamples<double>::FloatSamples;
   // Row i in `row`.
   virtual void copy_row(Index i, std::vector<Entry>& row) const = 0;
   virtual Index nnz() const = 0;
@@ -96,9 +96,11 @@ class SparseSamples final : public SparseRows {
     return std::make_unique<SparseSamples>(rows.view(), copy->columns.view(), count, this->d(), copy);
   }
 
-  const double* expansion_norms(Pair pair) const override {
-    if (pair == Pair::product) return nullptr;
-    return pair == Pair::squared_distance ? this->squared_norms().data() : l1_norms().data();
+  // |a-b|_1 = |a|_1 + |b|_1 + sum over common features of (|a-b| - |a| - |b|).
+  Expansion expansion(Pair pair) const override {
+    if (pair == Pair::product) return {};
+    if (pair == Pair::squared_distance) return {this->squared_norms().data(), -2.0};
+    return {l1_norms().data(), 1.0};
   }
 
   // One row at a time, its sums small enough for the second-level cache; not too narrow, because
@@ -113,7 +115,7 @@ class SparseSamples final : public SparseRows {
     return this->transform_flops + 4 * per_row(static_cast<const SparseRows&>(a)) * per_row(*this) / this->d();
   }
 
-  std::unique_ptr<PairTiles<double>> pair_tiles(const Samples& a, Pair pair) const override {
+  std::unique_ptr<PairTiles<double>> pair_tiles(const Samples& a, Pair pair, std::type_identity<double>) const override {
     return std::make_unique<Tiles>(static_cast<const SparseRows&>(a), *this, pair);
   }
 
