@@ -101,7 +101,9 @@ class Decomposition:
         with engine.running():
             status, proof = self._descend_and_prove(engine, monitor, tol, rng, keep_interrupted)
         alpha, scores = engine.result()
-        monitor.trace.info.update(engine.describe(), seconds=monitor.seconds)
+        monitor.trace.info.update(
+            engine.describe(), seconds=monitor.seconds, profile=dict(engine.profile.seconds)
+        )
         bias: FloatArray = bias_scale * alpha.sum(axis=0)
         return Solution(
             alpha,

@@ -271,13 +271,13 @@ class KernelSVC(CallbackSupportMixin, LabelNoiseMixin, ClassifierMixin, BaseEsti
             bool(self.shrinking),
             int(seed),
         )
-        engine = find_engine(self.engine)(task, options)
         progress = Progress(self.tol, int(self.verbose)) if self.verbose else None
         observers: list[Observer] = [o for o in (progress, self.callback) if o is not None]
         context = callback_context(self, self.max_iter)
         if context is not None:
             observers.append(SklearnCallbacks(self, context, X, y, lambda: model(engine.result()[0])))
         monitor = Monitor(self.max_iter, self.time_limit, observers)
+        engine = find_engine(self.engine)(task, options)
         monitor.trace.info["solver"] = self.solver if isinstance(self.solver, str) else repr(self.solver)
         if context is not None:
             context.call_on_fit_task_begin(estimator=self, X=X, y=y)

@@ -6,9 +6,10 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from .monitor import Observer
+from .profile import profile_line
 from .solution import Solution, TraceRow
 
 try:
@@ -22,11 +23,11 @@ _EVERY = 0.2  # seconds between two messages
 class Progress:
     """Observer that shows how far the violation has come from its first value down to ``tol``.
 
-    ``verbose`` 1 shows a bar (or, without tqdm, lines); 2 shows lines in any case.
+    ``verbose`` 1 shows a bar (or, without tqdm, lines); 2 shows lines in any case, and where the time went.
     """
 
     def __init__(self, tol: float, verbose: int) -> None:
-        self._tol = tol
+        self._tol, self._verbose = tol, verbose
         self._first: float | None = None
         self._last = 0.0
         self._best = math.inf
@@ -64,6 +65,11 @@ class Progress:
             self._bar.update(100 - self._bar.n)
         else:
             sys.stderr.write(f"[multimargin] {message}\n")
+        if self._verbose >= 2:
+            info = solution.trace.info
+            seconds = cast("dict[str, float]", info["profile"])
+            total = cast("float", info["seconds"])
+            sys.stderr.write(f"[multimargin] {total:.3g} s: {profile_line(seconds, total)}\n")
 
     def __enter__(self) -> Self:
         return self

@@ -17,6 +17,7 @@ import numpy as np
 from ..inner import Block, InnerSolver
 from ..kernels import Kernel
 from ..problems import Problem
+from ..profile import Profile
 from ..typing import Data, FloatArray, IntArray, LabelArray
 
 
@@ -80,6 +81,7 @@ class Engine(ABC):
     n: int
     m: int
     problem: Problem
+    profile: Profile
     dual: float  # dual objective of the current point
     violators: int  # samples above the threshold in the last call of ``worst``
 

@@ -11,6 +11,7 @@ import numpy as np
 from .. import _core
 from ..inner import Block, CoordinateDescent, InnerSolver, ProjectedGradient
 from ..kernels import Kernel
+from ..profile import timed
 from ..threads import blas_threads
 from ..typing import Data, FloatArray, IntArray
 from .kept_block import KeptBlock
@@ -68,6 +69,7 @@ class CpuEngine(NumpyEngine):
             self._spec, X, ids, X, 0, self.n, scale, scale, store, slots, self.options.n_threads
         )
 
+    @timed("memory")
     def block(self, W: IntArray, keep: bool = False) -> Block:
         if not keep:
             return super().block(W)
@@ -101,6 +103,7 @@ class CpuEngine(NumpyEngine):
         np.fill_diagonal(K, self.diagonal[W])
         return K
 
+    @timed("kernel rows")
     def _rows_against(self, ids: IntArray, columns: IntArray) -> np.ndarray:
         """Kernel values of ``ids`` against ``columns`` only."""
         if self._layout is None:
@@ -119,6 +122,7 @@ class CpuEngine(NumpyEngine):
     def _add_to_gradient(self, store: np.ndarray, slots: IntArray, delta: FloatArray) -> None:
         _core.update_gradient(self.G, store, slots, delta, self.options.n_threads)
 
+    @timed("inner")
     def solve(self, inner: InnerSolver, block: Block, eps: float) -> int:
         if isinstance(inner, CoordinateDescent):
             _, updates, _ = _core.coordinate_descent(

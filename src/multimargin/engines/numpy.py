@@ -13,6 +13,7 @@ from ..cache import RowCache
 from ..inner import Block, InnerSolver
 from ..kernels import Kernel
 from ..problems.base import Rows
+from ..profile import Profile, timed
 from ..threads import blas_threads
 from ..typing import Data, FloatArray, IntArray
 from ..validation import features_per_sample, warn_user
@@ -34,6 +35,12 @@ class NumpyEngine(Engine):
 
     def __init__(self, task: Task, options: EngineOptions) -> None:
         self.task, self.options, self.problem = task, options, task.problem
+        self.profile = Profile()
+        with self.profile.phase("memory"):
+            self._set_up()
+
+    def _set_up(self) -> None:
+        task, options = self.task, self.options
         self.n, self.m = len(task.y), task.m
         self.alpha = np.zeros((self.n, self.m)) if task.alpha is None else task.alpha.copy()
         self._rng = np.random.default_rng(options.seed)
@@ -88,6 +95,7 @@ class NumpyEngine(Engine):
             S += (self.task.kernel.block(self.task.X, ids) + self.task.offset).T @ self.alpha[ids]
         return S
 
+    @timed("inner")
     def solve(self, inner: InnerSolver, block: Block, eps: float) -> int:
         return inner.solve(self.problem, block, eps, self._rng)
 
@@ -103,6 +111,7 @@ class NumpyEngine(Engine):
         }
 
     # -- look --------------------------------------------------------------------------------------
+    @timed("selection")
     def worst(
         self, k: int, *, rank: str = "psi", stop: str = "psi", above: float = 0.0, among: str = "all"
     ) -> Worst:
@@ -166,6 +175,7 @@ class NumpyEngine(Engine):
         return Counts(self._rows_computed, self.cache.hits, self.cache.evictions)
 
     # -- move --------------------------------------------------------------------------------------
+    @timed("memory")
     def block(self, W: IntArray, keep: bool = False) -> Block:
         K = self.diagonal[W][:, None].astype(self.dtype) if len(W) == 1 else self._kernel_block(W)
         return self._block_of(W, K)
@@ -173,6 +183,7 @@ class NumpyEngine(Engine):
     def _block_of(self, W: IntArray, K: np.ndarray) -> Block:
         return Block(W, K, self.diagonal[W], self.alpha[W], self.G[W], self.task.y[W], self.task.C[W])
 
+    @timed("gradient")
     def update(self, block: Block) -> bool:
         W = block.W
         delta = block.alpha - self.alpha[W]
@@ -205,7 +216,8 @@ class NumpyEngine(Engine):
             else:
                 store = np.empty((len(which), self.n), dtype=self.dtype)
                 at = np.arange(len(which))
-            self._compute_rows(ids[which], store, at)
+            with self.profile.phase("kernel rows"):
+                self._compute_rows(ids[which], store, at)
             self._rows_computed += len(which)
             yield store, at, which
 
@@ -224,6 +236,7 @@ class NumpyEngine(Engine):
         self.G = self.problem.gradient(S, self.task.y)
         self.dual = self.problem.dual(self.alpha, S, self.task.y)
 
+    @timed("proof")
     def prove(self) -> Certificate:
         self._refresh()
         self._measure(None)

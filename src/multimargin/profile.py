@@ -1,0 +1,72 @@
+"""Where the time of a fit goes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+# kernel rows: computing them; inner: the block subproblems; gradient: G after a step; selection: measuring
+# samples and choosing some; memory: laying samples out, allocating, copying kernel blocks; proof: the
+# float64 certificate.
+PHASES = ("kernel rows", "inner", "gradient", "selection", "memory", "proof")
+
+_Verb = TypeVar("_Verb", bound=Callable[..., Any])
+
+
+class Profile:
+    """Seconds spent in each phase. A phase entered inside another pauses that one.
+
+    Examples
+    --------
+    >>> profile = Profile()
+    >>> with profile.phase("gradient"):
+    ...     pass
+    >>> list(profile.seconds) == list(PHASES)
+    True
+    """
+
+    def __init__(self) -> None:
+        self.seconds = dict.fromkeys(PHASES, 0.0)
+        self._entered: list[str] = []
+        self._since = 0.0
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time what is done inside as ``name``."""
+        self._switch()
+        self._entered.append(name)
+        try:
+            yield
+        finally:
+            self._switch()
+            self._entered.pop()
+
+    def _switch(self) -> None:
+        now = time.perf_counter()
+        if self._entered:
+            self.seconds[self._entered[-1]] += now - self._since
+        self._since = now
+
+
+def profile_line(seconds: dict[str, float], total: float) -> str:
+    """The phases and their shares of ``total`` seconds, largest first."""
+    parts = seconds | {"other": max(0.0, total - sum(seconds.values()))}
+    ordered = sorted(parts.items(), key=lambda part: -part[1])
+    return ", ".join(f"{name} {s:.3g} s ({s / total:.0%})" for name, s in ordered)
+
+
+def timed(phase: str) -> Callable[[_Verb], _Verb]:
+    """Decorator of an engine's verb: its time counts as ``phase`` of ``self.profile``."""
+
+    def decorate(verb: _Verb) -> _Verb:
+        @wraps(verb)
+        def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+            with self.profile.phase(phase):
+                return verb(self, *args, **kwargs)
+
+        return cast(_Verb, wrapper)
+
+    return decorate
