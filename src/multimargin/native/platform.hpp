@@ -31,6 +31,12 @@
 #define MULTIMARGIN_INLINE inline __attribute__((always_inline))
 #endif
 
+#if defined(__GNUC__) || defined(__clang__)
+#define MULTIMARGIN_PREFETCH(address) __builtin_prefetch(address)
+#else
+#define MULTIMARGIN_PREFETCH(address) ((void)0)
+#endif
+
 namespace multimargin {
 
 using Index = std::int64_t;
