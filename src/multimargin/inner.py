@@ -11,6 +11,7 @@ specification in plain NumPy; engines may run a native version of the same metho
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -37,6 +38,12 @@ class Block(NamedTuple):
         """The block's samples as the machine sees them."""
         return Rows(self.alpha, self.G, self.y, self.C)
 
+    def shift_gradient(self, rows: IntArray, delta: FloatArray, step: int = 512) -> None:
+        """G += K[:, rows] delta, in float64."""
+        for first in range(0, len(self.W), step):
+            part = slice(first, first + step)
+            self.G[part] += self.K[part][:, rows].astype(np.float64) @ delta
+
 
 @dataclass(frozen=True)
 class InnerSolver(ABC):
@@ -61,6 +68,8 @@ class CoordinateDescent(InnerSolver):
     exact; ω < 2 still descends); it cuts the updates of ill-conditioned blocks by a quarter.
     With ``reach`` only pairs (i, r) take part that have α_ir ≠ 0 or whose gradient is within ``reach`` times
     the block's largest violation of the row's maximum; the others can hardly become active.
+    Where the sweeps run out, ``finish`` (an interior point method) solves what is undecided, and as many
+    sweeps follow.
     """
 
     name: ClassVar[str] = "coordinate-descent"
@@ -71,6 +80,7 @@ class CoordinateDescent(InnerSolver):
     staged: bool = True
     relax: float = 1.0
     reach: float | None = None
+    finish: InnerSolver | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.relax < 2:
@@ -81,6 +91,23 @@ class CoordinateDescent(InnerSolver):
             raise ValueError(f"Unknown update {self.update!r}; use one of {', '.join(map(repr, UPDATES))}.")
 
     def solve(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
+        return self.run(lambda: self._sweeps(problem, block, eps, rng), problem, block, eps, rng)
+
+    def run(
+        self,
+        descend: Callable[[], int],
+        problem: Problem,
+        block: Block,
+        eps: float,
+        rng: np.random.Generator,
+    ) -> int:
+        """Sweeps by ``descend``; where those did not get to ``eps``, ``finish`` and sweeps again."""
+        updates = descend()
+        if self.finish is None or self.worst(problem, block) <= eps:
+            return updates
+        return updates + descend() if self.finish.solve(problem, block, eps, rng) else updates
+
+    def _sweeps(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
         update, updates = UPDATES[self.update], 0
         worst = self.worst(problem, block)
         listed = self.pairs(block, worst)

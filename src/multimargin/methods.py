@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from .decomposition import Decomposition
 from .inner import CoordinateDescent, ProjectedGradient
+from .interior_point import InteriorPoint
 from .working_set import Gain, Growing, MaxViolator, Practical
 
 METHODS: dict[str, Decomposition] = {
@@ -22,7 +23,7 @@ METHODS: dict[str, Decomposition] = {
     # The fastest we know: all support vectors at once, exact coordinate descent in stages.
     "auto": Decomposition(
         Growing(),
-        CoordinateDescent("sort", relax=1.2, reach=0.1),
+        CoordinateDescent("sort", max_sweeps=100, relax=1.2, reach=0.1, finish=InteriorPoint()),
         inner_share=0.1,
         inner_floor=0.7,
         polish=100,

@@ -125,23 +125,8 @@ class CpuEngine(NumpyEngine):
     @timed("inner")
     def solve(self, inner: InnerSolver, block: Block, eps: float) -> int:
         if isinstance(inner, CoordinateDescent):
-            _, updates, _ = _core.coordinate_descent(
-                block.K,
-                block.diagonal,
-                block.G,
-                block.alpha,
-                block.y,
-                block.C,
-                inner.update,
-                eps,
-                inner.max_sweeps,
-                int(self._rng.integers(2**63)) if len(block.W) > 1 else self.options.seed,
-                inner.staged,
-                inner.relax,
-                math.inf if inner.reach is None else inner.reach * inner.worst(self.problem, block),
-                None if self._kept is None else self._kept.room,
-            )
-            return int(updates)
+            with blas_threads(self.options.n_threads):  # of what inner.finish does in NumPy
+                return inner.run(lambda: self._sweeps(inner, block, eps), self.problem, block, eps, self._rng)
         if isinstance(inner, ProjectedGradient):
             iterations, _ = _core.projected_gradient(
                 block.K,
@@ -159,6 +144,31 @@ class CpuEngine(NumpyEngine):
             )
             return int(iterations)
         return super().solve(inner, block, eps)
+
+    def _sweeps(self, inner: CoordinateDescent, block: Block, eps: float) -> int:
+        before = block.alpha.copy() if inner.finish is not None else None
+        G = block.G.copy() if inner.finish is not None else None
+        _, updates, violation = _core.coordinate_descent(
+            block.K,
+            block.diagonal,
+            block.G,
+            block.alpha,
+            block.y,
+            block.C,
+            inner.update,
+            eps,
+            inner.max_sweeps,
+            int(self._rng.integers(2**63)) if len(block.W) > 1 else self.options.seed,
+            inner.staged,
+            inner.relax,
+            math.inf if inner.reach is None else inner.reach * inner.worst(self.problem, block),
+            None if self._kept is None else self._kept.room,
+        )
+        if before is not None and G is not None and violation > eps:  # unlisted pairs are not up to date
+            moved = np.flatnonzero((block.alpha != before).any(axis=1))
+            block.G[:] = G
+            block.shift_gradient(moved, block.alpha[moved] - before[moved])
+        return int(updates)
 
     def _exact_scores(self) -> FloatArray:
         if self._layout is None:
