@@ -180,7 +180,7 @@ class CpuEngine(NumpyEngine):
             scorer = Scorer(
                 self._spec, self._samples.take(ids), sv_scale, self.alpha[ids], self.options.n_threads
             )
-            for first, last in scorer.steps(X):
+            for first, last in scorer.steps(self.n, self._layout.work(X)):
                 scorer(self._samples, first, last, self._scale, out[first:last])
         elif len(ids):
             layout = self._layout.in_float64()

@@ -30,7 +30,6 @@ class Grid:
 
     scale: float
     dtype: np.dtype[Any]
-    largest: int  # integer found
     binary: bool
 
     @classmethod
@@ -45,7 +44,7 @@ class Grid:
         if max(-low, high) > LARGEST:
             return None
         dtype = _smallest_dtype(low, high, values.dtype)
-        return cls(scale, dtype, int(max(-low, high)), binary=low == 0 and high <= 1)
+        return cls(scale, dtype, binary=low == 0 and high <= 1)
 
     def widened(self) -> Self:
         """The same scale with room for all integers that a grid can have."""

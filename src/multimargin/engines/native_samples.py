@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from .. import _core
 from ..kernels import Kernel, Polynomial
 from ..typing import Data, FloatArray
+from ..validation import features_per_sample
 from .grids import Grid
 
 DIRECT_FEATURES = 32  # up to here direct differences are as fast as products
@@ -29,10 +30,9 @@ _FLOAT32_LARGEST = 1e15  # squares must not overflow float32
 _DENSE_SHARE = 1 / 8
 _BINARY_SHARE = 1 / 50  # here one line of bytes stands for many entries, so more memory buys more speed
 
-# Squared norms up to here keep distances within 32 bits: wider ones are fast with AVX-512 only. Without even
-# AVX2, products of integers win only where most are zero.
-_NARROW = 1 << 29
-_PORTABLE_SHARE = 0.3
+_PORTABLE_SHARE = (
+    0.3  # without vector instructions for them, products of integers win only where most are zero
+)
 
 _core.set_blas(scipy.linalg.cython_blas.__pyx_capi__["sgemm"], scipy.linalg.cython_blas.__pyx_capi__["dgemm"])
 
@@ -63,7 +63,7 @@ class Layout:
             return None
         if grid.binary:
             return cls(kernel, "binary", grid.dtype, grid=grid)
-        if kernel.native == "laplacian" or share < _DENSE_SHARE * grid.dtype.itemsize or not _fast(grid, X):
+        if kernel.native == "laplacian" or share < _DENSE_SHARE * grid.dtype.itemsize or not _fast(X):
             return None
         return cls(kernel, "integer", grid.dtype, grid=grid)
 
@@ -103,6 +103,11 @@ class Layout:
             return None
         return replace(self, form="integer", dtype=np.dtype(np.int16), grid=self.grid.widened())
 
+    def work(self, X: Data) -> float:
+        """Roughly the arithmetic of a kernel value of ``X``, in multiplications of floating-point numbers."""
+        features = features_per_sample(X)
+        return 20 + features / (1 if self.grid is None else 4)
+
     def spec(self, offset: float) -> _core.KernelSpec:
         """The kernel's native parameters."""
         k = self.kernel
@@ -138,15 +143,12 @@ class Layout:
         return None
 
 
-def _fast(grid: Grid, X: Data) -> bool:
+def _fast(X: Data) -> bool:
     """Whether integer products beat floating-point ones on this machine."""
-    simd = _core.integer_simd()
-    if simd == "vnni":
+    if _core.integer_simd() != "portable":
         return True
-    if grid.largest**2 * X.shape[1] >= _NARROW:
-        return False
     filled = X.nnz if sp.issparse(X) else np.count_nonzero(X)
-    return simd == "avx2" or filled < _PORTABLE_SHARE * X.shape[0] * X.shape[1]
+    return bool(filled < _PORTABLE_SHARE * X.shape[0] * X.shape[1])
 
 
 def _safe_dtype(kernel: Kernel, X: Data, center: FloatArray | None, direct: bool) -> np.dtype[np.floating]:

@@ -10,7 +10,6 @@ import numpy as np
 from .. import _core
 from ..kernels import Kernel
 from ..typing import Data, FloatArray
-from ..validation import features_per_sample
 from .native_samples import Layout
 
 _CALL_FLOPS = 5e9  # of one native call
@@ -27,12 +26,11 @@ class Scorer:
     coef: FloatArray
     n_threads: int
 
-    def steps(self, X: Data) -> Iterator[tuple[int, int]]:
-        """First and last row of each call."""
-        rows = int(_CALL_FLOPS / (max(1, self.sv.n) * (features_per_sample(X) + 20)))
-        step = max(1, rows // _CALL_ROWS) * _CALL_ROWS
-        for first in range(0, X.shape[0], step):
-            yield first, min(first + step, X.shape[0])
+    def steps(self, n: int, work: float) -> Iterator[tuple[int, int]]:
+        """First and last row of each call for ``n`` samples whose kernel values take ``work`` each."""
+        step = max(1, int(_CALL_FLOPS / (max(1, self.sv.n) * work)) // _CALL_ROWS) * _CALL_ROWS
+        for first in range(0, n, step):
+            yield first, min(first + step, n)
 
     def __call__(
         self, x: _core.Samples, first: int, last: int, scale: FloatArray | None, out: FloatArray
@@ -69,7 +67,7 @@ def native_scores(
             scorers[k] = Scorer(layout.spec(offset), sv, scale, coef, n_threads)
         return scorers[k]
 
-    for first, last in scorer(0).steps(X):
+    for first, last in scorer(0).steps(X.shape[0], layouts[0].work(X)):
         part = X[first:last]
         k = next(k for k, layout in enumerate(layouts) if layout.holds(part))
         scale = layouts[k].scale(part)

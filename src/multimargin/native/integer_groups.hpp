@@ -5,9 +5,9 @@
 // feature at a time in plain loops.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -77,6 +77,11 @@ template <int rows>
 using AddGroups = void (*)(const RowGroup<rows>* groups, Index count, const unsigned char* panel, std::int32_t* sums,
                            Index ld);
 
+// The same for sums that need more than 32 bits: `period` groups fit them, with 2^16 to spare.
+template <int rows>
+using AddWideGroups = void (*)(const RowGroup<rows>* groups, Index count, const unsigned char* panel, double* sums,
+                               Index ld, Index period);
+
 // Groups of one feature: column l of a line is its value there.
 template <class S>
 MULTIMARGIN_CLONES void add_features_portable(const RowGroup<1>* groups, Index count, const unsigned char* panel,
@@ -89,6 +94,16 @@ MULTIMARGIN_CLONES void add_features_portable(const RowGroup<1>* groups, Index c
       const std::int32_t product = value * static_cast<std::int16_t>(line[l]);
       sums[l] = static_cast<std::int32_t>(static_cast<std::uint32_t>(sums[l]) + static_cast<std::uint32_t>(product));
     }
+  }
+}
+
+template <class S>
+void add_wide_features_portable(const RowGroup<1>* groups, Index count, const unsigned char* panel, double* sums,
+                                Index, Index period) {
+  for (Index first = 0; first < count; first += period) {
+    std::int32_t part[integer_panel] = {};
+    add_features_portable<S>(groups + first, std::min(period, count - first), panel, part, integer_panel);
+    for (Index l = 0; l < integer_panel; ++l) sums[l] += part[l];
   }
 }
 
@@ -105,6 +120,13 @@ struct Avx2Sums {
     _mm256_storeu_si256(static_cast<Register*>(p), r);
   }
   MULTIMARGIN_AVX2 MULTIMARGIN_INLINE static Register repeat(std::int32_t values) { return _mm256_set1_epi32(values); }
+  // high + floor(sum / 2^16), and what that leaves.
+  MULTIMARGIN_AVX2 MULTIMARGIN_INLINE static Register add_high(Register high, Register sum) {
+    return _mm256_add_epi32(high, _mm256_srai_epi32(sum, 16));
+  }
+  MULTIMARGIN_AVX2 MULTIMARGIN_INLINE static Register low(Register sum) {
+    return _mm256_and_si256(sum, _mm256_set1_epi32(0xffff));
+  }
 };
 
 template <class S>
@@ -125,6 +147,12 @@ struct VnniSums {
   MULTIMARGIN_VNNI MULTIMARGIN_INLINE static Register load(const void* p) { return _mm512_loadu_si512(p); }
   MULTIMARGIN_VNNI MULTIMARGIN_INLINE static void store(void* p, Register r) { _mm512_storeu_si512(p, r); }
   MULTIMARGIN_VNNI MULTIMARGIN_INLINE static Register repeat(std::int32_t values) { return _mm512_set1_epi32(values); }
+  MULTIMARGIN_VNNI MULTIMARGIN_INLINE static Register add_high(Register high, Register sum) {
+    return _mm512_add_epi32(high, _mm512_srai_epi32(sum, 16));
+  }
+  MULTIMARGIN_VNNI MULTIMARGIN_INLINE static Register low(Register sum) {
+    return _mm512_and_si512(sum, _mm512_set1_epi32(0xffff));
+  }
 };
 
 template <class S>
@@ -147,29 +175,60 @@ struct VnniQuads : VnniSums {
   }
 };
 
-// AddGroups with the sums of all rows in registers: s[i] is register i % columns of row i / columns.
-// The numbers i are constants for the compiler's sake: in a loop it keeps the registers in memory.
-#define MULTIMARGIN_ADD_GROUPS(name, attribute)                                                                     \
-  template <class Simd, int rows, int... i>                                                                         \
-  attribute MULTIMARGIN_INLINE void name(const RowGroup<rows>* groups, Index count, const unsigned char* panel,     \
-                                         std::int32_t* sums, Index ld, std::integer_sequence<int, i...>) {          \
-    using Register = typename Simd::Register;                                                                       \
-    constexpr int lanes = sizeof(Register) / sizeof(std::int32_t), columns = integer_panel / lanes;                 \
-    Register s[] = {Simd::load(sums + i / columns * ld + i % columns * lanes)...};                                  \
-    for (const RowGroup<rows>* g = groups; g < groups + count; ++g) {                                               \
-      const unsigned char* line = panel + g->line;                                                                  \
-      ((s[i] = Simd::add(s[i], Simd::repeat(g->values[i / columns]), line, i % columns)), ...);                     \
-    }                                                                                                               \
-    (Simd::store(sums + i / columns * ld + i % columns * lanes, s[i]), ...);                                        \
-  }                                                                                                                 \
-  template <class Simd, int rows>                                                                                   \
-  attribute void name(const RowGroup<rows>* groups, Index count, const unsigned char* panel, std::int32_t* sums,    \
-                      Index ld) {                                                                                   \
-    constexpr int registers = rows * integer_panel * sizeof(std::int32_t) / sizeof(typename Simd::Register);        \
-    name<Simd, rows>(groups, count, panel, sums, ld, std::make_integer_sequence<int, registers>{});                 \
+// AddGroups and AddWideGroups with the sums of all rows in registers: s[i] is register i % columns of row
+// i / columns. The numbers i are constants for the compiler's sake: in a loop it keeps the registers in memory.
+// Wide sums are kept as 2^16 high + s, and the high part takes over what exceeds 16 bits every `period` groups.
+#define MULTIMARGIN_ADD_GROUPS(simd, attribute)                                                                       \
+  template <class Simd, int rows, int... i>                                                                           \
+  attribute MULTIMARGIN_INLINE void multiply_##simd(const RowGroup<rows>* groups, Index count,                        \
+                                                    const unsigned char* panel, typename Simd::Register* s,           \
+                                                    std::integer_sequence<int, i...>) {                               \
+    constexpr int columns = static_cast<int>(sizeof...(i)) / rows;                                                    \
+    for (const RowGroup<rows>* g = groups; g < groups + count; ++g) {                                                 \
+      const unsigned char* line = panel + g->line;                                                                    \
+      ((s[i] = Simd::add(s[i], Simd::repeat(g->values[i / columns]), line, i % columns)), ...);                       \
+    }                                                                                                                 \
+  }                                                                                                                   \
+  template <class Simd, int rows, int... i>                                                                           \
+  attribute MULTIMARGIN_INLINE void add_##simd(const RowGroup<rows>* groups, Index count, const unsigned char* panel, \
+                                               std::int32_t* sums, Index ld, std::integer_sequence<int, i...> all) {  \
+    constexpr int columns = static_cast<int>(sizeof...(i)) / rows, lanes = integer_panel / columns;                   \
+    typename Simd::Register s[] = {Simd::load(sums + i / columns * ld + i % columns * lanes)...};                     \
+    multiply_##simd<Simd>(groups, count, panel, s, all);                                                              \
+    (Simd::store(sums + i / columns * ld + i % columns * lanes, s[i]), ...);                                          \
+  }                                                                                                                   \
+  template <class Simd, int rows, int... i>                                                                           \
+  attribute MULTIMARGIN_INLINE void add_wide_##simd(const RowGroup<rows>* groups, Index count,                        \
+                                                    const unsigned char* panel, double* sums, Index ld, Index period, \
+                                                    std::integer_sequence<int, i...> all) {                           \
+    constexpr int lanes = rows * integer_panel / static_cast<int>(sizeof...(i));                                      \
+    typename Simd::Register s[] = {Simd::repeat(i & 0)...};                                                           \
+    alignas(64) std::int32_t low[rows * integer_panel], high[rows * integer_panel] = {};                              \
+    for (Index first = 0; first < count; first += period) {                                                           \
+      multiply_##simd<Simd>(groups + first, std::min(period, count - first), panel, s, all);                          \
+      (Simd::store(high + i * lanes, Simd::add_high(Simd::load(high + i * lanes), s[i])), ...);                       \
+      ((s[i] = Simd::low(s[i])), ...);                                                                                \
+    }                                                                                                                 \
+    (Simd::store(low + i * lanes, s[i]), ...);                                                                        \
+    for (Index k = 0; k < rows; ++k)                                                                                  \
+      for (Index l = 0; l < integer_panel; ++l)                                                                       \
+        sums[k * ld + l] += 65536.0 * high[k * integer_panel + l] + low[k * integer_panel + l];                       \
+  }                                                                                                                   \
+  template <class Simd, int rows>                                                                                     \
+  using Registers_##simd =                                                                                            \
+      std::make_integer_sequence<int, rows * integer_panel * sizeof(std::int32_t) / sizeof(typename Simd::Register)>; \
+  template <class Simd, int rows>                                                                                     \
+  attribute void add_groups_##simd(const RowGroup<rows>* groups, Index count, const unsigned char* panel,             \
+                                   std::int32_t* sums, Index ld) {                                                    \
+    add_##simd<Simd>(groups, count, panel, sums, ld, Registers_##simd<Simd, rows>{});                                 \
+  }                                                                                                                   \
+  template <class Simd, int rows>                                                                                     \
+  attribute void add_wide_groups_##simd(const RowGroup<rows>* groups, Index count, const unsigned char* panel,        \
+                                        double* sums, Index ld, Index period) {                                       \
+    add_wide_##simd<Simd>(groups, count, panel, sums, ld, period, Registers_##simd<Simd, rows>{});                    \
   }
-MULTIMARGIN_ADD_GROUPS(add_groups_avx2, MULTIMARGIN_AVX2)
-MULTIMARGIN_ADD_GROUPS(add_groups_vnni, MULTIMARGIN_VNNI)
+MULTIMARGIN_ADD_GROUPS(avx2, MULTIMARGIN_AVX2)
+MULTIMARGIN_ADD_GROUPS(vnni, MULTIMARGIN_VNNI)
 #undef MULTIMARGIN_ADD_GROUPS
 
 #endif
@@ -182,7 +241,9 @@ struct GroupFormat {
   Index group;  // features in a group: 1, 2 or 4
   int shift;    // subtracted from the panels' bytes; the row's part of it is added back
   AddGroups<1> add;
-  AddGroups<joint_rows> add_joint;  // null where the machine has too few registers for it
+  AddWideGroups<1> add_wide;
+  AddGroups<joint_rows> add_joint;  // this and the next null where the machine has too few registers
+  AddWideGroups<joint_rows> add_wide_joint;
 
   bool operator==(const GroupFormat&) const = default;
 };
@@ -191,15 +252,21 @@ template <class S>
 GroupFormat group_format(IntegerSimd simd) {
 #if MULTIMARGIN_X86
   if (simd == IntegerSimd::vnni) {
-    if constexpr (std::is_same_v<S, std::uint8_t>)
-      return {4, 128, add_groups_vnni<VnniQuads, 1>, add_groups_vnni<VnniQuads, joint_rows>};
-    return {2, 0, add_groups_vnni<VnniPairs<S>, 1>, add_groups_vnni<VnniPairs<S>, joint_rows>};
+    constexpr bool bytes = std::is_same_v<S, std::uint8_t>;
+    using Products = std::conditional_t<bytes, VnniQuads, VnniPairs<S>>;
+    return {bytes ? 4 : 2,
+            bytes ? 128 : 0,
+            add_groups_vnni<Products, 1>,
+            add_wide_groups_vnni<Products, 1>,
+            add_groups_vnni<Products, joint_rows>,
+            add_wide_groups_vnni<Products, joint_rows>};
   }
-  if (simd == IntegerSimd::avx2) return {2, 0, add_groups_avx2<Avx2Pairs<S>, 1>, nullptr};
+  if (simd == IntegerSimd::avx2)
+    return {2, 0, add_groups_avx2<Avx2Pairs<S>, 1>, add_wide_groups_avx2<Avx2Pairs<S>, 1>, nullptr, nullptr};
 #else
   (void)simd;
 #endif
-  return {1, 0, add_features_portable<S>, nullptr};
+  return {1, 0, add_features_portable<S>, add_wide_features_portable<S>, nullptr, nullptr};
 }
 
 }  // namespace multimargin

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "integer_groups.hpp"
@@ -43,19 +44,26 @@ class GroupLists {
   Index stretches() const { return stretches_; }
   Index blocks() const { return static_cast<Index>(blocks_.size()); }
   Index first_row(Index block) const { return blocks_[block].row; }
-  int rows(Index block) const { return blocks_[block].rows; }
 
   // What the shift of the panels takes from every product of row k.
   std::int64_t shift(Index k) const { return shifts_[k]; }
 
   // sums[k * ld + l] += the products over stretch s of the block's k-th row with column l of the panel.
   void add(Index block, Index s, const unsigned char* panel, std::int32_t* sums, Index ld) const {
-    const Index at = block * stretches_ + s;
-    const Index from = s ? ends_[at - 1] : blocks_[block].begin, count = ends_[at] - from;
+    const auto [from, count] = part(block, s);
     if (blocks_[block].rows == 1)
       format_.add(single_.data() + from, count, panel, sums, ld);
     else
       format_.add_joint(joint_.data() + from, count, panel, sums, ld);
+  }
+
+  // The same in double; products of `period` groups fit 32 bits.
+  void add(Index block, Index s, const unsigned char* panel, double* sums, Index ld, Index period) const {
+    const auto [from, count] = part(block, s);
+    if (blocks_[block].rows == 1)
+      format_.add_wide(single_.data() + from, count, panel, sums, ld, period);
+    else
+      format_.add_wide_joint(joint_.data() + from, count, panel, sums, ld, period);
   }
 
  private:
@@ -65,6 +73,12 @@ class GroupLists {
     Index row, begin;  // its first row, and where its groups begin
     int rows;
   };
+
+  // Where the groups of a stretch begin, and how many there are.
+  std::pair<Index, Index> part(Index block, Index s) const {
+    const Index at = block * stretches_ + s, from = s ? ends_[at - 1] : blocks_[block].begin;
+    return {from, ends_[at] - from};
+  }
 
   // The values of a row's groups; returns how many are not zero.
   Index read(const S* row, std::int32_t* values) {

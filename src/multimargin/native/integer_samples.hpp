@@ -1,5 +1,5 @@
 // Dense samples of 8 or 16-bit integers: value = scale * integer. Pair values are exact: in 32 bits
-// where squared distances fit, otherwise summed over stretches of features and added up in double.
+// where squared distances fit, otherwise carried on in double.
 #pragma once
 
 #include <algorithm>
@@ -14,41 +14,24 @@
 
 namespace multimargin {
 
-// Bounds that keep 32-bit sums exact.
-struct IntegerBounds {
-  bool narrow;    // |a|^2 + |b|^2 - 2<a,b> fits 32 bits
-  Index stretch;  // features whose products can be summed in 32 bits
-
-  bool operator==(const IntegerBounds&) const = default;
-};
-
-// |a|^2 < 2^29 for all samples: then every squared distance is below 2^31.
+// |a|^2 below this for all samples: then every squared distance fits 32 bits.
 inline constexpr double narrow_norm = 1 << 29;
-inline constexpr double sum_limit = 2147483648.0;
 
-// sums[i] = sum over features of x_if^2, i < n; energy = the largest sum over any of the stretches of
-// `stretch` features that begin at its multiples.
+// norms[i] = sum over features of x_if^2, i < n; the largest |x_if| is returned.
 template <class S>
-MULTIMARGIN_CLONES double row_energies(const S* x, Index n, Index d, Index stretch, double* sums) {
-  std::int64_t largest = 0;
+MULTIMARGIN_CLONES std::int32_t integer_norms(const S* x, Index n, Index d, double* norms) {
+  std::int32_t low = 0, high = 0;
   for (Index i = 0; i < n; ++i) {
-    std::int64_t total = 0;
-    for (Index first = 0; first < d; first += stretch) {
-      const Index last = first + stretch < d ? first + stretch : d;
-      std::int64_t sum = 0;
-      for (Index f = first; f < last; ++f) sum += static_cast<std::int64_t>(x[i * d + f] * x[i * d + f]);
-      largest = sum > largest ? sum : largest;
-      total += sum;
+    std::int64_t sum = 0;
+    for (Index f = 0; f < d; ++f) {
+      const std::int32_t value = x[i * d + f];
+      sum += value * value;
+      low = value < low ? value : low;
+      high = value > high ? value : high;
     }
-    sums[i] = static_cast<double>(total);
+    norms[i] = static_cast<double>(sum);
   }
-  return static_cast<double>(largest);
-}
-
-// sums[l] += part[l] for one panel: exact while sums stay below 2^53.
-MULTIMARGIN_CLONES inline void add_panel(const std::int32_t* part, double* sums) {
-#pragma omp simd
-  for (Index l = 0; l < integer_panel; ++l) sums[l] += part[l];
+  return high > -low ? high : -low;
 }
 
 template <class S>
@@ -80,8 +63,10 @@ class IntegerSamples final : public Samples, public TileSource<std::int32_t>, pu
   }
 
   TileShape tile_shape(Index q, Index width, bool split_rows) const override {
-    const Index rows = std::min<Index>(q, 128), chunks = split_rows ? (q + rows - 1) / rows : 1;
-    return {rows, shared_columns(width, chunks, 256, 512)};
+    // Rows that are loaded again for every strip of columns want wide strips.
+    if (!split_rows) return {std::min<Index>(q, 64), shared_columns(width, 1, 256, 1024)};
+    const Index rows = std::min<Index>(q, 128);
+    return {rows, shared_columns(width, (q + rows - 1) / rows, 256, 512)};
   }
 
   double pair_flops(const Samples&) const override { return 0.5 * static_cast<double>(d()) + transform_flops; }
@@ -97,14 +82,19 @@ class IntegerSamples final : public Samples, public TileSource<std::int32_t>, pu
  protected:
   std::vector<double> compute_squared_norms() const override {
     std::vector<double> norms(n());
-    row_energies(x_, n(), d(), d(), norms.data());
+    integer_norms(x_, n(), d(), norms.data());
     return norms;
   }
 
  private:
+  struct Bounds {
+    bool narrow;            // squared distances fit 32 bits
+    std::int32_t largest;  // absolute value
+  };
+
   static constexpr Index line_bytes_of(Index group) { return integer_panel * group * Index{sizeof(S)}; }
 
-  IntegerSamples(const S* x, Index n, Index d, double scale, GroupFormat format, IntegerBounds bounds,
+  IntegerSamples(const S* x, Index n, Index d, double scale, GroupFormat format, Bounds bounds,
                  std::shared_ptr<const void> owner)
       : Samples(n, d),
         x_(x),
@@ -119,26 +109,12 @@ class IntegerSamples final : public Samples, public TileSource<std::int32_t>, pu
     pack();
   }
 
-  static IntegerBounds find_bounds(const S* x, Index n, Index d) {
-    if constexpr (sizeof(S) == 1) {
-      const double most = std::is_signed_v<S> ? 128.0 * 128.0 : 255.0 * 255.0;
-      if (most * static_cast<double>(d) < narrow_norm) return {true, d};
-    } else {
-      if (std::find(x, x + n * d, std::numeric_limits<S>::min()) != x + n * d)
-        throw std::invalid_argument("integer samples: values must lie in -32767..32767");
-    }
+  static Bounds find_bounds(const S* x, Index n, Index d) {
     std::vector<double> norms(n);
-    row_energies(x, n, d, d, norms.data());
-    const double largest = norms.empty() ? 0.0 : *std::max_element(norms.begin(), norms.end());
-    if (largest < narrow_norm) return {true, d};
-    if constexpr (sizeof(S) == 1) return {false, Index{1} << 15};
-    // |sum over a stretch of a_f b_f|^2 <= its energy in a times its energy in b (Cauchy-Schwarz).
-    Index parts = 2, stretch = d;
-    do {
-      stretch = std::max<Index>(2, d / parts / 2 * 2);
-      parts += 1 + parts / 8;
-    } while (stretch > 2 && row_energies(x, n, d, stretch, norms.data()) >= sum_limit);
-    return {false, stretch};
+    const std::int32_t largest = integer_norms(x, n, d, norms.data());
+    if (largest > std::numeric_limits<std::int16_t>::max())
+      throw std::invalid_argument("integer samples: values must lie in -32767..32767");
+    return {norms.empty() || *std::max_element(norms.begin(), norms.end()) < narrow_norm, largest};
   }
 
   // The panels: line g of panel p holds features group*g.. of samples 64p.., sample by sample.
@@ -162,17 +138,21 @@ class IntegerSamples final : public Samples, public TileSource<std::int32_t>, pu
     }
   }
 
-  // Stretches of a panel stay in the first-level cache while all rows pass over them.
-  static Index common_stretch(const IntegerSamples& a, const IntegerSamples& b) {
+  // Features whose lines stay in the first-level cache while all rows pass over them.
+  Index cached_stretch() const {
     constexpr Index first_level_bytes = 24 << 10;
-    return std::min({a.bounds_.stretch, b.bounds_.stretch, first_level_bytes / b.line_bytes_ * b.format_.group});
+    return std::min(d(), first_level_bytes / line_bytes_ * format_.group);
   }
 
   template <class Raw>
   class Tiles final : public PairTiles<Raw> {
    public:
     Tiles(const IntegerSamples& a, const IntegerSamples& b)
-        : a_(a), b_(b), rows_(b.format_, b.d(), b.line_bytes_, common_stretch(a, b)) {}
+        : a_(a), b_(b), rows_(b.format_, b.d(), b.line_bytes_, b.cached_stretch()) {
+      // A shifted byte is no larger than one that is not.
+      const Index largest = std::max<Index>({a.bounds_.largest, b.bounds_.largest, b.format_.shift, 1});
+      period_ = ((Index{1} << 31) - (Index{1} << 16)) / (b.format_.group * largest * largest);
+    }
 
     void load(const Index* ids, Index q) override {
       q_ = q;
@@ -194,17 +174,14 @@ class IntegerSamples final : public Samples, public TileSource<std::int32_t>, pu
     }
 
     void add(Index block, Index s, const unsigned char* panel, Raw* sums, Index ld) {
-      if constexpr (std::is_same_v<Raw, std::int32_t>) {
+      if constexpr (std::is_same_v<Raw, std::int32_t>)
         rows_.add(block, s, panel, sums, ld);
-      } else {
-        alignas(64) std::int32_t part[joint_rows * integer_panel] = {};
-        rows_.add(block, s, panel, part, integer_panel);
-        for (int r = 0; r < rows_.rows(block); ++r) add_panel(part + r * integer_panel, sums + r * ld);
-      }
+      else
+        rows_.add(block, s, panel, sums, ld, period_);
     }
 
     const IntegerSamples &a_, &b_;
-    Index q_ = 0;
+    Index q_ = 0, period_;  // groups whose products fit 32 bits
     GroupLists<S> rows_;
     AlignedBuffer<Raw> edge_;
   };
@@ -213,7 +190,7 @@ class IntegerSamples final : public Samples, public TileSource<std::int32_t>, pu
   std::shared_ptr<const void> owner_;
   double scale_;
   GroupFormat format_;
-  IntegerBounds bounds_;
+  Bounds bounds_;
   Index line_bytes_, panel_bytes_;
   AlignedBuffer<unsigned char> packed_;
 };
