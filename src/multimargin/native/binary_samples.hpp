@@ -39,18 +39,19 @@ struct ByteSums {
   }
 #endif
 
-  MULTIMARGIN_INLINE void add_to(std::int32_t* counts) const {
+  template <class Count>
+  MULTIMARGIN_INLINE void add_to(Count* counts) const {
     std::uint8_t bytes[width];
     std::memcpy(bytes, &lanes, width);
 #pragma omp simd
-    for (Index l = 0; l < width; ++l) counts[l] += bytes[l];
+    for (Index l = 0; l < width; ++l) counts[l] = static_cast<Count>(counts[l] + bytes[l]);
   }
 };
 
 // counts[l] += sum over the lines of panel[lines[p] + l], l < binary_panel, for at most 255 lines: sums
 // of zeros and ones fit a byte.
-MULTIMARGIN_CLONES inline void add_lines(const std::uint32_t* lines, Index count, const std::uint8_t* panel,
-                                         std::int32_t* counts) {
+template <class Count>
+MULTIMARGIN_CLONES void add_lines(const std::uint32_t* lines, Index count, const std::uint8_t* panel, Count* counts) {
   constexpr Index width = ByteSums::width;
   static_assert(binary_panel == 4 * width);
   ByteSums a, b, c, d;
@@ -69,9 +70,14 @@ struct ActiveFeatures {
   void end_row() { pointers.push_back(static_cast<Index>(features.size())); }
   Index rows() const { return static_cast<Index>(pointers.size()) - 1; }
   Index count(Index i) const { return pointers[i + 1] - pointers[i]; }
+  Index most() const {
+    Index most = 0;
+    for (Index i = 0; i < rows(); ++i) most = std::max(most, count(i));
+    return most;
+  }
 };
 
-class BinarySamples final : public Samples, public TileSource<std::int32_t> {
+class BinarySamples final : public Samples, public TileSource<std::uint8_t>, public TileSource<std::int32_t> {
  public:
   BinarySamples(ActiveFeatures rows, Index d, double scale)
       : Samples(rows.rows(), d), rows_(std::move(rows)), scale_(scale), panel_bytes_(d * binary_panel) {
@@ -99,7 +105,10 @@ class BinarySamples final : public Samples, public TileSource<std::int32_t> {
     return same && same->scale_ == scale_;
   }
 
-  RawType raw_type(const Samples&) const override { return RawType::int32; }
+  RawType raw_type(const Samples& a) const override {
+    const auto& rows = static_cast<const BinarySamples&>(a).rows_;
+    return rows.most() <= most_lines ? RawType::uint8 : RawType::int32;
+  }
 
   Expansion expansion(Pair pair) const override {
     const double* norms = pair == Pair::product ? nullptr : squared_norms().data();
@@ -107,7 +116,7 @@ class BinarySamples final : public Samples, public TileSource<std::int32_t> {
   }
 
   TileShape tile_shape(Index q, Index width, bool split_rows) const override {
-    const Index rows = std::min<Index>(q, 32), chunks = split_rows ? (q + rows - 1) / rows : 1;
+    const Index rows = std::min<Index>(q, 64), chunks = split_rows ? (q + rows - 1) / rows : 1;
     return {rows, shared_columns(width, chunks, 256, 1024)};
   }
 
@@ -116,9 +125,14 @@ class BinarySamples final : public Samples, public TileSource<std::int32_t> {
     return static_cast<double>(rows.features.size()) / (16.0 * std::max<Index>(rows.rows(), 1)) + transform_flops;
   }
 
+  std::unique_ptr<PairTiles<std::uint8_t>> pair_tiles(const Samples& a, Pair,
+                                                      std::type_identity<std::uint8_t>) const override {
+    return std::make_unique<Tiles<std::uint8_t>>(static_cast<const BinarySamples&>(a), *this);
+  }
+
   std::unique_ptr<PairTiles<std::int32_t>> pair_tiles(const Samples& a, Pair,
                                                       std::type_identity<std::int32_t>) const override {
-    return std::make_unique<Tiles>(static_cast<const BinarySamples&>(a), *this);
+    return std::make_unique<Tiles<std::int32_t>>(static_cast<const BinarySamples&>(a), *this);
   }
 
  protected:
@@ -129,7 +143,10 @@ class BinarySamples final : public Samples, public TileSource<std::int32_t> {
   }
 
  private:
-  class Tiles final : public PairTiles<std::int32_t> {
+  static constexpr Index most_lines = 255;  // whose sum fits a byte
+
+  template <class Count>
+  class Tiles final : public PairTiles<Count> {
    public:
     Tiles(const BinarySamples& a, const BinarySamples& b) : a_(a), b_(b) {}
 
@@ -142,24 +159,24 @@ class BinarySamples final : public Samples, public TileSource<std::int32_t> {
       }
     }
 
-    void fill(Index begin, Index end, std::int32_t* tile, Index ld) override {
+    void fill(Index begin, Index end, Count* tile, Index ld) override {
       const Index q = static_cast<Index>(ends_.size());
-      fill_by_panels(binary_panel, q, begin, end, tile, ld, edge_, [&](Index panel, std::int32_t* out, Index step) {
+      fill_by_panels(binary_panel, q, begin, end, tile, ld, edge_, [&](Index panel, Count* out, Index step) {
         for (Index k = 0; k < q; ++k) count_common(k, b_.panels_.data() + panel * b_.panel_bytes_, out + k * step);
       });
     }
 
    private:
-    void count_common(Index k, const std::uint8_t* panel, std::int32_t* counts) const {
-      std::fill_n(counts, binary_panel, 0);
-      for (Index p = k ? ends_[k - 1] : 0; p < ends_[k]; p += 255)
-        add_lines(lines_.data() + p, std::min<Index>(255, ends_[k] - p), panel, counts);
+    void count_common(Index k, const std::uint8_t* panel, Count* counts) const {
+      std::fill_n(counts, binary_panel, Count(0));
+      for (Index p = k ? ends_[k - 1] : 0; p < ends_[k]; p += most_lines)
+        add_lines(lines_.data() + p, std::min(most_lines, ends_[k] - p), panel, counts);
     }
 
     const BinarySamples &a_, &b_;
     std::vector<std::uint32_t> lines_;  // of each row's features, in every panel
     std::vector<Index> ends_;
-    AlignedBuffer<std::int32_t> edge_;
+    AlignedBuffer<Count> edge_;
   };
 
   ActiveFeatures rows_;

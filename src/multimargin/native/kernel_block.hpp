@@ -27,6 +27,7 @@ void with_raw_type(const KernelPair& pair, F f) {
     case RawType::float32: return f(std::type_identity<float>{});
     case RawType::float64: return f(std::type_identity<double>{});
     case RawType::int32: return f(std::type_identity<std::int32_t>{});
+    case RawType::uint8: return f(std::type_identity<std::uint8_t>{});
   }
 }
 
@@ -54,17 +55,17 @@ class KernelTiles {
     ld_ = round_up(width, tile_alignment);
     raw_.reserve(q_ * ld_);
     tiles_->fill(begin, end, raw_.data(), ld_);
-    RowExpansion<Raw> expansion{.unit = expansion_.unit};
+    RowExpansion<Wide> expansion{.unit = expansion_.unit};
     if (expansion_.norms) {
       expansion.b_norm = convert(expansion_.norms, begin, width, b_norm_);
-      expansion.weight = static_cast<Raw>(expansion_.weight);
+      expansion.weight = static_cast<Wide>(expansion_.weight);
     }
     const Out* b_scale = pair_.b_scale ? convert(pair_.b_scale, begin, width, b_scale_) : nullptr;
     const bool plain = !pair_.a_scale && !b_scale && pair_.spec.offset == 0;
     for (Index k = 0; k < q_; ++k) {
-      if (a_norms_) expansion.a_norm = static_cast<Raw>(a_norms_[ids_[k]]);
+      if (a_norms_) expansion.a_norm = static_cast<Wide>(a_norms_[ids_[k]]);
       Out* row = row_of(k);
-      kernel_row<Raw, Out>(pair_.spec, raw_.data() + k * ld_, expansion, width, row);
+      kernel_row<Wide, Out>(pair_.spec, wide_row(k, width), expansion, width, row);
       const double a_scale = pair_.a_scale ? pair_.a_scale[ids_[k]] : 1.0;
       if (!plain) scale_row<Out>(static_cast<Out>(a_scale), b_scale, static_cast<Out>(pair_.spec.offset), width, row);
     }
@@ -81,6 +82,19 @@ class KernelTiles {
   Index row_stride() const { return ld_; }
 
  private:
+  // Counts in bytes are worked on in 32 bits.
+  using Wide = std::conditional_t<std::is_same_v<Raw, std::uint8_t>, std::int32_t, Raw>;
+
+  const Wide* wide_row(Index k, Index width) {
+    const Raw* row = raw_.data() + k * ld_;
+    if constexpr (std::is_same_v<Raw, Wide>) {
+      return row;
+    } else {
+      widen_row(row, width, wide_.reserve(width));
+      return wide_.data();
+    }
+  }
+
   template <class To>
   static const To* convert(const double* values, Index begin, Index count, AlignedBuffer<To>& buffer) {
     To* out = buffer.reserve(count);
@@ -102,7 +116,8 @@ class KernelTiles {
   std::unique_ptr<PairTiles<Raw>> tiles_;
   const Index* ids_ = nullptr;
   Index q_ = 0, ld_ = 0;
-  AlignedBuffer<Raw> raw_, b_norm_;
+  AlignedBuffer<Raw> raw_;
+  AlignedBuffer<Wide> b_norm_, wide_;
   AlignedBuffer<Out> values_, b_scale_;
 };
 

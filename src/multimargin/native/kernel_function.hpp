@@ -137,6 +137,12 @@ MULTIMARGIN_CLONES void kernel_row(const KernelSpec& spec, const Raw* raw, RowEx
   }
 }
 
+// wide[j] = row[j], j < width: mixed with arithmetic on doubles, bytes would be converted a few at a time.
+MULTIMARGIN_CLONES inline void widen_row(const std::uint8_t* row, Index width, std::int32_t* wide) {
+#pragma omp simd
+  for (Index j = 0; j < width; ++j) wide[j] = row[j];
+}
+
 // row[j] = row[j] * (a_scale * b_scale[j]) + offset; b_scale null means ones.
 template <class Out>
 MULTIMARGIN_CLONES void scale_row(Out a_scale, const Out* b_scale, Out offset, Index width, Out* row) {

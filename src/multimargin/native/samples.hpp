@@ -16,9 +16,9 @@
 namespace multimargin {
 
 // The types of raw pair values.
-enum class RawType { float32, float64, int32 };
+enum class RawType { float32, float64, int32, uint8 };
 
-inline constexpr const char* raw_type_names[] = {"float32", "float64", "int32"};
+inline constexpr const char* raw_type_names[] = {"float32", "float64", "int32", "uint8"};
 
 // Pair value = unit * (norms_a + norms_b + weight * raw), where raw is only the mixed term of a
 // distance, such as <a,b> in |a-b|^2 = |a|^2 + |b|^2 - 2 <a,b>; unit * raw with norms null.
