@@ -93,7 +93,8 @@ class KernelSVC(CallbackSupportMixin, LabelNoiseMixin, ClassifierMixin, BaseEsti
     n_threads : int or None, default=None
         Threads, BLAS included; None is every core.
     dtype : {"auto", "float32", "float64"}, default="auto"
-        Precision of kernel rows. The dual state is always float64, and so is the final proof.
+        Precision of kernel rows; "auto" is float32 where that is safe and pays. The dual state is always
+        float64, and so is the final proof. How rows are computed is the data's choice: see ``X`` of ``fit``.
     warm_start : bool, default=False
         Start from the previous solution, if it was for as many rows.
     random_state : int, RandomState or None, default=None
@@ -204,7 +205,9 @@ class KernelSVC(CallbackSupportMixin, LabelNoiseMixin, ClassifierMixin, BaseEsti
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data; (n_samples, n_samples) kernel values for ``kernel="precomputed"``.
+            Training data; (n_samples, n_samples) kernel values for ``kernel="precomputed"``. Integers of 8 or
+            16 bits and bool are kept as they are; they, and floats that are such integers times one scale
+            (``X / 255``), have exact integer kernels of their own. ``trace_.info["kernel_form"]`` says which.
         y : array-like of shape (n_samples,)
             Labels of any kind.
         sample_weight : array-like of shape (n_samples,) or None

@@ -70,11 +70,6 @@ struct ActiveFeatures {
   void end_row() { pointers.push_back(static_cast<Index>(features.size())); }
   Index rows() const { return static_cast<Index>(pointers.size()) - 1; }
   Index count(Index i) const { return pointers[i + 1] - pointers[i]; }
-  Index most() const {
-    Index most = 0;
-    for (Index i = 0; i < rows(); ++i) most = std::max(most, count(i));
-    return most;
-  }
 };
 
 class BinarySamples final : public Samples, public TileSource<std::uint8_t>, public TileSource<std::int32_t> {
@@ -85,9 +80,11 @@ class BinarySamples final : public Samples, public TileSource<std::uint8_t>, pub
       throw std::length_error("binary samples: too many features");
     const Index size = round_up(n(), binary_panel) * d;
     std::fill_n(panels_.reserve(size), size, std::uint8_t{0});
-    for (Index i = 0; i < n(); ++i)
+    for (Index i = 0; i < n(); ++i) {
+      most_ = std::max(most_, rows_.count(i));
       for (Index p = rows_.pointers[i]; p < rows_.pointers[i + 1]; ++p)
         panels_.data()[i / binary_panel * panel_bytes_ + rows_.features[p] * binary_panel + i % binary_panel] = 1;
+    }
   }
 
   std::unique_ptr<Samples> take(const Index* ids, Index count) const override {
@@ -106,13 +103,12 @@ class BinarySamples final : public Samples, public TileSource<std::uint8_t>, pub
   }
 
   RawType raw_type(const Samples& a) const override {
-    const auto& rows = static_cast<const BinarySamples&>(a).rows_;
-    return rows.most() <= most_lines ? RawType::uint8 : RawType::int32;
+    return static_cast<const BinarySamples&>(a).most_ <= most_lines ? RawType::uint8 : RawType::int32;
   }
 
   Expansion expansion(Pair pair) const override {
     const double* norms = pair == Pair::product ? nullptr : squared_norms().data();
-    return {norms, -2.0, pair == Pair::l1_distance ? scale_ : scale_ * scale_};
+    return {norms, -2.0, pair == Pair::l1_distance ? scale_ : scale_ * scale_, static_cast<double>(most_)};
   }
 
   TileShape tile_shape(Index q, Index width, bool split_rows) const override {
@@ -181,7 +177,7 @@ class BinarySamples final : public Samples, public TileSource<std::uint8_t>, pub
 
   ActiveFeatures rows_;
   double scale_;
-  Index panel_bytes_;
+  Index panel_bytes_, most_ = 0;  // the largest number of features of a row
   AlignedBuffer<std::uint8_t> panels_;
 };
 

@@ -16,15 +16,6 @@
 #include "platform.hpp"
 #include "samples.hpp"
 
-#if (defined(__GNUC__) || defined(__clang__)) && defined(__x86_64__)
-#define MULTIMARGIN_X86 1
-#include <immintrin.h>
-#define MULTIMARGIN_AVX2 __attribute__((target("avx2")))
-#define MULTIMARGIN_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
-#else
-#define MULTIMARGIN_X86 0
-#endif
-
 namespace multimargin {
 
 // Instruction sets for integer products, each including the ones before it.

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "aligned_buffer.hpp"
+#include "distance_table.hpp"
 #include "kernel_function.hpp"
 #include "platform.hpp"
 #include "samples.hpp"
@@ -40,7 +42,11 @@ class KernelTiles {
         a_norms_(pair.a.expansion(pair.spec.pair()).norms),
         expansion_(pair.b.expansion(pair.spec.pair())),
         tiles_(dynamic_cast<const TileSource<Raw>&>(pair.b)
-                   .pair_tiles(pair.a, pair.spec.pair(), std::type_identity<Raw>{})) {}
+                   .pair_tiles(pair.a, pair.spec.pair(), std::type_identity<Raw>{})) {
+    const double farthest = pair.a.expansion(pair.spec.pair()).largest + expansion_.largest;
+    if (uses_table && expansion_.norms && farthest <= DistanceTable::most && DistanceTable::worthwhile())
+      table_.emplace(pair.spec, expansion_.unit);
+  }
 
   // Chooses rows of a; `ids` must stay while they are in use.
   void load(const Index* ids, Index q) {
@@ -65,7 +71,7 @@ class KernelTiles {
     for (Index k = 0; k < q_; ++k) {
       if (a_norms_) expansion.a_norm = static_cast<Wide>(a_norms_[ids_[k]]);
       Out* row = row_of(k);
-      kernel_row<Wide, Out>(pair_.spec, wide_row(k, width), expansion, width, row);
+      kernel_values(k, expansion, width, row);
       const double a_scale = pair_.a_scale ? pair_.a_scale[ids_[k]] : 1.0;
       if (!plain) scale_row<Out>(static_cast<Out>(a_scale), b_scale, static_cast<Out>(pair_.spec.offset), width, row);
     }
@@ -82,16 +88,18 @@ class KernelTiles {
   Index row_stride() const { return ld_; }
 
  private:
-  // Counts in bytes are worked on in 32 bits.
-  using Wide = std::conditional_t<std::is_same_v<Raw, std::uint8_t>, std::int32_t, Raw>;
+  static constexpr bool bytes = std::is_same_v<Raw, std::uint8_t>, uses_table = bytes && std::is_same_v<Out, float>;
+  using Wide = std::conditional_t<bytes, std::int32_t, Raw>;  // what counts in bytes are worked on in
 
-  const Wide* wide_row(Index k, Index width) {
-    const Raw* row = raw_.data() + k * ld_;
-    if constexpr (std::is_same_v<Raw, Wide>) {
-      return row;
+  void kernel_values(Index k, const RowExpansion<Wide>& expansion, Index width, Out* out) {
+    const Raw* raw = raw_.data() + k * ld_;
+    if constexpr (uses_table)
+      if (table_) return table_->row(raw, expansion.a_norm, expansion.b_norm, width, out);
+    if constexpr (bytes) {
+      widen_row(raw, width, wide_.reserve(width));
+      kernel_row<Wide, Out>(pair_.spec, wide_.data(), expansion, width, out);
     } else {
-      widen_row(row, width, wide_.reserve(width));
-      return wide_.data();
+      kernel_row<Raw, Out>(pair_.spec, raw, expansion, width, out);
     }
   }
 
@@ -114,6 +122,7 @@ class KernelTiles {
   const double* a_norms_;
   Expansion expansion_;
   std::unique_ptr<PairTiles<Raw>> tiles_;
+  std::optional<DistanceTable> table_;
   const Index* ids_ = nullptr;
   Index q_ = 0, ld_ = 0;
   AlignedBuffer<Raw> raw_;

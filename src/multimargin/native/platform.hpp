@@ -12,6 +12,17 @@
 #include <omp.h>
 #endif
 
+// Functions written for one instruction set with its intrinsics: to be called only where the machine has it.
+#if (defined(__GNUC__) || defined(__clang__)) && defined(__x86_64__)
+#define MULTIMARGIN_X86 1
+#include <immintrin.h>
+#define MULTIMARGIN_AVX2 __attribute__((target("avx2")))
+#define MULTIMARGIN_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl")))
+#define MULTIMARGIN_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
+#else
+#define MULTIMARGIN_X86 0
+#endif
+
 // MULTIMARGIN_CLONES before a leaf function compiles it once an instruction set; the loader picks
 // the best (needs the ifunc of glibc; Clang has no clones of function templates). Functions it calls
 // must be MULTIMARGIN_INLINE, or they stay baseline. Sanitizers cannot run before ifunc resolvers:

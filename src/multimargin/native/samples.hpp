@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <type_traits>
@@ -25,6 +26,7 @@ inline constexpr const char* raw_type_names[] = {"float32", "float64", "int32", 
 struct Expansion {
   const double* norms = nullptr;  // one a row
   double weight = 0, unit = 1;
+  double largest = std::numeric_limits<double>::infinity();  // of the norms, where that is known
 };
 
 struct TileShape {
