@@ -217,7 +217,7 @@ void bind_integers(nb::module_& m) {
     nb::gil_scoped_release release;
     samples = std::make_unique<IntegerSamples<S>>(x.data(), length(x), length(x, 1), scale, owner);
     return samples;
-  }, "X"_a.noconvert(), "scale"_a, "Dense samples scale * X (n, d) of small integers, kept as they are; exact products.");
+  }, "X"_a.noconvert(), "scale"_a, "Dense samples scale * X (n, d), small integers kept as such; exact products.");
 }
 
 template <class I>
@@ -255,11 +255,12 @@ void bind_binary(nb::module_& m) {
 
 template <class T, class S>
 void bind_to_grid(nb::module_& m) {
-  m.def("to_grid", [](const Vector<T>& x, double scale, nb::ndarray<S, nb::ndim<1>, nb::c_contig, nb::device::cpu> out) {
+  using Out = nb::ndarray<S, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+  m.def("to_grid", [](const Vector<T>& x, double scale, Out out) {
     require(length(out) == length(x), "out: one integer for each value expected");
     nb::gil_scoped_release release;
     to_grid(x.data(), length(x), scale, out.data());
-  }, "x"_a.noconvert(), "scale"_a, "out"_a.noconvert(), "out[i] = round(x[i] / scale), for values that grid_range accepts.");
+  }, "x"_a.noconvert(), "scale"_a, "out"_a.noconvert(), "out[i] = round(x[i] / scale) of values on the grid.");
 }
 
 template <class T>
@@ -267,7 +268,7 @@ void bind_grid(nb::module_& m) {
   m.def("grid_range", [](const Vector<T>& x, double scale) {
     nb::gil_scoped_release release;
     return grid_range(x.data(), length(x), scale);
-  }, "x"_a.noconvert(), "scale"_a, "Smallest and largest integer (and 0) if all x are integers times scale, else None.");
+  }, "x"_a.noconvert(), "scale"_a, "Smallest and largest integer and 0, if all x are integers times scale, else None.");
   bind_to_grid<T, std::uint8_t>(m);
   bind_to_grid<T, std::int8_t>(m);
   bind_to_grid<T, std::int16_t>(m);
@@ -306,8 +307,8 @@ void bind_kernels(nb::module_& m) {
       .def("sqnorms", &squared_norms, "Squared Euclidean norms of the rows.")
       .def("diag", &diagonal, "spec"_a, "scale"_a.noconvert().none(), "The kernel diagonal in float64.")
       .def("take", &take, "ids"_a.noconvert(), "A copy of some rows.")
-      .def("raw_type", [](const Samples& samples) { return raw_type_names[static_cast<int>(samples.raw_type(samples))]; },
-           "The type in which inner products come: float32, float64 or int32.");
+      .def("raw_type", [](const Samples& x) { return raw_type_names[static_cast<int>(x.raw_type(x))]; },
+           "The type in which pair values come: float32, float64, int32 or uint8.");
   bind_dense<float>(m);
   bind_dense<double>(m);
   bind_integers<std::uint8_t>(m);

@@ -71,7 +71,8 @@ class IntegerSamples final : public Samples, public TileSource<std::int32_t>, pu
 
   double pair_flops(const Samples&) const override { return 0.5 * static_cast<double>(d()) + transform_flops; }
 
-  std::unique_ptr<PairTiles<std::int32_t>> pair_tiles(const Samples& a, Pair, std::type_identity<std::int32_t>) const override {
+  std::unique_ptr<PairTiles<std::int32_t>> pair_tiles(const Samples& a, Pair,
+                                                      std::type_identity<std::int32_t>) const override {
     return std::make_unique<Tiles<std::int32_t>>(static_cast<const IntegerSamples&>(a), *this);
   }
 
@@ -170,7 +171,8 @@ class IntegerSamples final : public Samples, public TileSource<std::int32_t>, pu
     void fill_panel(const unsigned char* panel, Raw* tile, Index ld) {
       for (Index k = 0; k < q_; ++k) std::fill_n(tile + k * ld, integer_panel, static_cast<Raw>(rows_.shift(k)));
       for (Index s = 0; s < rows_.stretches(); ++s)
-        for (Index block = 0; block < rows_.blocks(); ++block) add(block, s, panel, tile + rows_.first_row(block) * ld, ld);
+        for (Index block = 0; block < rows_.blocks(); ++block)
+          add(block, s, panel, tile + rows_.first_row(block) * ld, ld);
     }
 
     void add(Index block, Index s, const unsigned char* panel, Raw* sums, Index ld) {

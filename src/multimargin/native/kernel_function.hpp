@@ -128,7 +128,8 @@ MULTIMARGIN_CLONES void kernel_row(const KernelSpec& spec, const Raw* raw, RowEx
       break;
     case Kernel::sigmoid:
 #pragma omp simd
-      for (Index j = 0; j < width; ++j) out[j] = vector_math::tanh(static_cast<Out>(gamma * static_cast<Arg>(raw[j]) + coef0));
+      for (Index j = 0; j < width; ++j)
+        out[j] = vector_math::tanh(static_cast<Out>(gamma * static_cast<Arg>(raw[j]) + coef0));
       break;
     case Kernel::rbf:
     case Kernel::laplacian:

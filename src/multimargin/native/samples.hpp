@@ -1,6 +1,7 @@
 // Samples: n immutable rows of d features, and the tiles of pair values (inner products or
 // distances) between the rows of two of them. The concrete kinds are in dense_product.hpp,
-// dense_direct.hpp, integer_samples.hpp, binary_samples.hpp and sparse_samples.hpp; kernel_block.hpp turns tiles into kernel values.
+// dense_direct.hpp, integer_samples.hpp, binary_samples.hpp and sparse_samples.hpp; kernel_block.hpp
+// turns tiles into kernel values.
 #pragma once
 
 #include <algorithm>
@@ -129,7 +130,7 @@ void fill_by_panels(Index panel_width, Index q, Index begin, Index end, Raw* til
     fill(j / panel_width, whole, panel_width);
     const Index from = std::max(begin, j), to = std::min(end, j + panel_width);
     for (Index k = 0; k < q; ++k)
-      std::copy(whole + k * panel_width + (from - j), whole + k * panel_width + (to - j), tile + k * ld + (from - begin));
+      std::copy_n(whole + k * panel_width + (from - j), to - from, tile + k * ld + (from - begin));
   }
 }
 

@@ -115,7 +115,8 @@ class SparseSamples final : public SparseRows {
     return this->transform_flops + 4 * per_row(static_cast<const SparseRows&>(a)) * per_row(*this) / this->d();
   }
 
-  std::unique_ptr<PairTiles<double>> pair_tiles(const Samples& a, Pair pair, std::type_identity<double>) const override {
+  std::unique_ptr<PairTiles<double>> pair_tiles(const Samples& a, Pair pair,
+                                                std::type_identity<double>) const override {
     return std::make_unique<Tiles>(static_cast<const SparseRows&>(a), *this, pair);
   }
 
