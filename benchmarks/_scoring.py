@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import sys
 import warnings
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
 from _data import ROOT, Split
+from _turns import take_turns
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
@@ -23,9 +25,37 @@ from oracle import assert_feasible, certify, codes, dense, full_alpha, kernel_ma
 BLOCK_VALUES = 1 << 22  # kernel values held at a time
 
 
+class Coefficients(NamedTuple):
+    """A Crammer-Singer model by its coefficients alone, in the names of a fitted KernelSVC."""
+
+    support_: np.ndarray
+    dual_coef_: np.ndarray
+    classes_: np.ndarray
+
+
+class Infeasible(ValueError):
+    """Coefficients that are no point of the dual problem: nothing can be said of them."""
+
+
 @dataclass
-class Outcome:
-    """A fit and its judgement."""
+class Judgement:
+    """What the coefficients are worth, whoever found them."""
+
+    support: int
+    accuracy: float  # per cent
+    psi: float  # largest violation, in units of the margin
+    gain: float  # largest g_i / C_i, Niu & Yuan's measure
+    primal: float
+    dual: float
+    gap: float
+
+    def certified(self, tol: float) -> bool:
+        return self.psi <= tol * (1 + 1e-9)  # the sum was taken in another order
+
+
+@dataclass
+class Outcome(Judgement):
+    """A fit of ours and its judgement."""
 
     seconds: float
     iterations: int
@@ -34,13 +64,6 @@ class Outcome:
     evictions: int
     cache_rows: int  # kernel rows that fit the cache
     converged: bool
-    support: int
-    accuracy: float  # per cent
-    psi: float  # largest violation, in units of the margin
-    gain: float  # largest g_i / C_i, Niu & Yuan's measure
-    primal: float
-    dual: float
-    gap: float
 
 
 class KernelRows:
@@ -69,15 +92,38 @@ def timed_fit(model, split: Split):
         return model, perf_counter() - start
 
 
-def judge(model, seconds: float, split: Split, C: float, gamma: float) -> Outcome:
-    """Score a fitted model."""
+def judge(model: Any, split: Split, C: float, gamma: float) -> tuple[Judgement, np.ndarray]:
+    """The worth of a model (a fitted one or Coefficients), and the labels it gives the test rows."""
     alpha, y = full_alpha(model, split.n), codes(model, split.y_train)
-    assert_feasible(alpha, y, C)
+    try:
+        assert_feasible(alpha, y, C)
+    except AssertionError:
+        raise Infeasible(f"a row of its coefficients sums to {np.abs(alpha.sum(axis=1)).max():.2g}, or exceeds C") from None
     found = certify(KernelRows(split.X_train, split.X_train, gamma), y, alpha, C)
     scores = KernelRows(split.X_test, split.X_train[model.support_], gamma) @ model.dual_coef_
-    right = model.classes_[scores.argmax(axis=1)] == split.y_test
+    labels = model.classes_[scores.argmax(axis=1)]
+    judgement = Judgement(
+        support=len(model.support_),
+        accuracy=accuracy(labels, split.y_test),
+        psi=float(found.psi.max()),
+        gain=float(found.gain.max()) / C,
+        primal=found.primal,
+        dual=found.dual,
+        gap=found.gap,
+    )
+    return judgement, labels
+
+
+def accuracy(labels: np.ndarray, truth: np.ndarray) -> float:
+    """Per cent."""
+    return 100 * float(np.mean(labels == truth))
+
+
+def outcome(model: Any, seconds: float, split: Split, C: float, gamma: float) -> Outcome:
+    judgement, _ = judge(model, split, C, gamma)
     last = model.trace_[-1]
     return Outcome(
+        **asdict(judgement),
         seconds=seconds,
         iterations=model.n_iter_,
         rows=last.rows,
@@ -85,13 +131,6 @@ def judge(model, seconds: float, split: Split, C: float, gamma: float) -> Outcom
         evictions=last.evictions,
         cache_rows=model.trace_.info.get("cache_rows", 0),
         converged=model.status_.converged,
-        support=len(model.support_),
-        accuracy=100 * float(right.mean()),
-        psi=float(found.psi.max()),
-        gain=float(found.gain.max()) / C,
-        primal=found.primal,
-        dual=found.dual,
-        gap=found.gap,
     )
 
 
@@ -101,10 +140,13 @@ def compete(models: dict, splits: dict[str, Split] | Split, repeats: int, C: flo
     ``splits`` is one for all, or one for each name (the same rows in another storage).
     """
     best: dict[str, tuple] = {}  # name -> (model, seconds, split)
-    for _ in range(repeats):
-        for name, model in models.items():
-            split = splits[name] if isinstance(splits, dict) else splits
-            fitted, seconds = timed_fit(clone(model), split)
-            if name not in best or seconds < best[name][1]:
-                best[name] = (fitted, seconds, split)
-    return {name: judge(*found, C, gamma) for name, found in best.items()}
+
+    def fit(name: str) -> float:
+        split = splits[name] if isinstance(splits, dict) else splits
+        fitted, seconds = timed_fit(clone(models[name]), split)
+        if name not in best or seconds < best[name][1]:
+            best[name] = (fitted, seconds, split)
+        return seconds
+
+    take_turns(models, fit, repeats)
+    return {name: outcome(*found, C, gamma) for name, found in best.items()}

@@ -1,0 +1,72 @@
+"""Who competes, in which environment, and why somebody is missing."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from peers.environments import interpreter
+
+PEER_CACHE = 2000  # MB of kernel cache for every peer that has one: more than their defaults, for their good
+
+
+@dataclass(frozen=True)
+class Contender:
+    name: str
+    adapter: str  # a module in peers/
+    machine: str
+    environment: str | None = None  # in peers/ of our environment; None is ours itself
+    options: dict[str, Any] = field(default_factory=dict)
+    view: str = "scaled"  # which storage of the data it gets
+    one_thread: bool = False
+    short_rows: float = float("inf")  # with more training rows it is left to --full
+
+    @property
+    def python(self) -> Path:
+        return interpreter(self.environment) if self.environment else Path(sys.executable)
+
+    def missing(self) -> str | None:
+        """Why it cannot run here, if so."""
+        if not self.python.exists():
+            return f"no environment {self.environment!r}: run make peers"
+        return missing_kernlab() if self.adapter == "kernlab" else None
+
+
+@functools.cache
+def missing_kernlab() -> str | None:
+    program = shutil.which("Rscript")
+    if program is None:
+        return "no Rscript: install R and its package kernlab (Debian: r-cran-kernlab)"
+    command = [program, "--vanilla", "-e", "quit(status = !requireNamespace('kernlab', quietly = TRUE))"]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        return "R has no package kernlab (Debian: r-cran-kernlab)"
+    return None
+
+
+OURS, STORED = "multimargin", "multimargin, stored"
+SVC, INTELEX = "scikit-learn SVC", "intelex SVC"
+CACHE = {"cache_size": PEER_CACHE}
+CONTENDERS = {
+    contender.name: contender
+    for contender in (
+        Contender(OURS, "multimargin_kernel", "Crammer-Singer"),
+        Contender(STORED, "multimargin_kernel", "Crammer-Singer", view="stored"),
+        Contender(SVC, "scikit_svc", "one-vs-one", options=CACHE),
+        Contender(INTELEX, "intelex_svc", "one-vs-one", "intelex", options=CACHE),
+        Contender("LIBSVM", "libsvm", "one-vs-one", "libsvm", options=CACHE, one_thread=True, short_rows=8000),
+        Contender("LIBSVM, OpenMP", "libsvm", "one-vs-one", "libsvm", options=CACHE, short_rows=8000),
+        Contender(
+            "kernlab spoc-svc", "kernlab", "Crammer-Singer", options={"type": "spoc-svc"} | CACHE, short_rows=1000
+        ),
+        Contender(
+            "kernlab kbb-svc", "kernlab", "Weston-Watkins", options={"type": "kbb-svc"} | CACHE, short_rows=1000
+        ),
+        Contender("scikit-learn LinearSVC", "scikit_linear", "linear Crammer-Singer", short_rows=8000),
+        Contender("LIBLINEAR", "liblinear", "linear Crammer-Singer", "liblinear", short_rows=8000),
+    )
+}
