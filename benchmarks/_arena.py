@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from _contenders import Contender
 from _data import Split
-from _scoring import Coefficients, Infeasible, Judgement, accuracy, judge
-from _turns import Withdrawn, take_turns
-from _worker import TooSlow, Worker
+from _scoring import Coefficients, InfeasibleError, Judgement, accuracy, judge
+from _turns import WithdrawnError, take_turns
+from _worker import TooSlowError, Worker
 from peers.storage import write_split
 
 TOL = 1e-3
@@ -51,6 +51,7 @@ class Result:
     facts: dict[str, Any] = field(default_factory=dict)
     predict_seconds: float | None = None
     accuracy: float | None = None
+    coefficients: Coefficients | None = None
     judgement: Judgement | None = None
     infeasible: str | None = None  # why its coefficients could not be judged
     disagreeing: int | None = None  # test rows that its own predict labels otherwise than its coefficients
@@ -67,6 +68,12 @@ class Result:
     def spread(self) -> float | None:
         """(slowest - fastest) / fastest."""
         return max(self.seconds) / min(self.seconds) - 1 if self.seconds else None
+
+    def record(self) -> dict[str, Any]:
+        """What goes into a file."""
+        kept = {key: value for key, value in vars(self).items() if key not in ("coefficients", "judgement")}
+        judgement = asdict(self.judgement) if self.judgement else None
+        return kept | {"best": self.best, "median": self.median, "judgement": judgement}
 
 
 class Arena:
@@ -104,7 +111,7 @@ class Arena:
         for name in self.present:
             try:
                 self._workers[name].ask("warm_up", limit=STARTING, **self._parameters(name, C, {}))
-            except Withdrawn as reason:
+            except WithdrawnError as reason:
                 self.results[name].absent = str(reason)
 
     def fit(self, name: str, C: float, cap: float | None = None, **changes: Any) -> dict[str, Any]:
@@ -141,7 +148,7 @@ def race(
             result = arena.results[name]
             try:
                 answer = arena.fit(name, C, limits.cap)
-            except TooSlow as slow:
+            except TooSlowError as slow:
                 result.slower_than = slow.limit
                 raise
             result.facts = answer["facts"]
@@ -162,14 +169,15 @@ def race(
 def _score(arena: Arena, result: Result, C: float, limits: Limits) -> None:
     view = arena.views[arena.contenders[result.name].view]
     true_labels = None
-    if (found := arena.coefficients(result.name)) is not None:
+    result.coefficients = arena.coefficients(result.name)
+    if result.coefficients is not None:
         try:
-            result.judgement, true_labels = judge(found, view.split, C, view.gamma)
-        except Infeasible as reason:
+            result.judgement, true_labels = judge(result.coefficients, view.split, C, view.gamma)
+        except InfeasibleError as reason:
             result.infeasible = str(reason)
     try:
         result.predict_seconds, labels = arena.predict(result.name, limits.cap)
-    except TooSlow:
+    except TooSlowError:
         return  # its time of fit stands
     result.accuracy = accuracy(labels, view.split.y_test)
     if true_labels is not None:

@@ -58,13 +58,23 @@ CONTENDERS = {
         Contender(STORED, "multimargin_kernel", "Crammer-Singer", view="stored"),
         Contender(SVC, "scikit_svc", "one-vs-one", options=CACHE),
         Contender(INTELEX, "intelex_svc", "one-vs-one", "intelex", options=CACHE),
-        Contender("LIBSVM", "libsvm", "one-vs-one", "libsvm", options=CACHE, one_thread=True, short_rows=8000),
+        Contender(
+            "LIBSVM", "libsvm", "one-vs-one", "libsvm", options=CACHE, one_thread=True, short_rows=8000
+        ),
         Contender("LIBSVM, OpenMP", "libsvm", "one-vs-one", "libsvm", options=CACHE, short_rows=8000),
         Contender(
-            "kernlab spoc-svc", "kernlab", "Crammer-Singer", options={"type": "spoc-svc"} | CACHE, short_rows=1000
+            "kernlab spoc-svc",
+            "kernlab",
+            "Crammer-Singer",
+            options={"type": "spoc-svc"} | CACHE,
+            short_rows=1000,
         ),
         Contender(
-            "kernlab kbb-svc", "kernlab", "Weston-Watkins", options={"type": "kbb-svc"} | CACHE, short_rows=1000
+            "kernlab kbb-svc",
+            "kernlab",
+            "Weston-Watkins",
+            options={"type": "kbb-svc"} | CACHE,
+            short_rows=1000,
         ),
         Contender("scikit-learn LinearSVC", "scikit_linear", "linear Crammer-Singer", short_rows=8000),
         Contender("LIBLINEAR", "liblinear", "linear Crammer-Singer", "liblinear", short_rows=8000),

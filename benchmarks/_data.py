@@ -71,10 +71,10 @@ RECIPES = {
     "letter": Recipe(8, 4, over(15)),
     # Beyond the papers.
     "usps": Recipe(10, 1 / 128, as_is),
-    "segment": Recipe(64, 2**-2, to_unit_range),
+    "segment": Recipe(256, 2**-4, to_unit_range),
     "connect4": Recipe(2, 2**-4, as_is, train=20_000),
     "a9a": Recipe(1, 0.05, as_is),
-    "shuttle-scaled": Recipe(128, 8, to_unit_range, file="shuttle"),
+    "shuttle-scaled": Recipe(128, 32, to_unit_range, file="shuttle"),
 }
 
 
@@ -111,7 +111,14 @@ def _parts(recipe: Recipe, stored: Any, rows: int | None, test_rows: int | None)
         return [(X[a], y[a], X[b], y[b]) for a, b in folds]
     if recipe.train is not None:
         last = None if test_rows is None else recipe.train + test_rows
-        return [(X[: recipe.train][:rows], y[: recipe.train][:rows], X[recipe.train : last], y[recipe.train : last])]
+        return [
+            (
+                X[: recipe.train][:rows],
+                y[: recipe.train][:rows],
+                X[recipe.train : last],
+                y[recipe.train : last],
+            )
+        ]
     X_test, y_test = read_matrix(stored, "X_test")[:test_rows] * factor, stored["y_test"][:test_rows]
     return [(X[:rows], y[:rows], X_test, y_test.astype(int))]
 

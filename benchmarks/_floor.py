@@ -2,9 +2,9 @@
 
     K(a, b) = exp(-γ ‖a - b‖²) = exp([√(2γ) a, -γ‖a‖², 1] · [√(2γ) b, 1, -γ‖b‖²])
 
-so with two more features the exponent is the product itself. NumPy's BLAS at one thread in each of ``threads``
-threads, tile by tile into one buffer a thread that stays in the processor's cache: results are not stored, and
-no fresh memory is touched. No program that computes these values in float32 by a product can be faster by much.
+so with two more features the exponent is the product itself. NumPy's BLAS at one thread in each of
+``threads`` threads, tile by tile into one buffer a thread that stays in the processor's cache: results are
+not stored, and no fresh memory is touched.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def floor_seconds(A: Any, B: Any, gamma: float, threads: int) -> float:
 
 
 def factors(A: np.ndarray, B: np.ndarray, gamma: float) -> tuple[np.ndarray, np.ndarray]:
-    """Float32 matrices whose product is the exponent; the mean is taken off, which distances do not notice."""
+    """Float32 matrices whose product is the exponent; without the mean, which distances do not notice."""
     mean = A.mean(axis=0)
     left, right = np.sqrt(2 * gamma) * (A - mean), np.sqrt(2 * gamma) * (B - mean)
     norms = [-0.5 * (X**2).sum(axis=1, keepdims=True) for X in (left, right)]

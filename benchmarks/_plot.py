@@ -1,18 +1,17 @@
-"""Line plots of a benchmark's curves, where matplotlib is installed."""
+"""Plots of a benchmark's curves and bars, where matplotlib is installed."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from _report import Report
 
 
 def draw(report: Report, name: str, curves: dict, x_label: str, y_label: str, log: str) -> None:
     """Curves (name -> xs, ys) into ``name``.png beside the report; ``log`` names the logarithmic axes."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
+    figure, axes = _axes(xlabel=x_label, ylabel=y_label)
+    if axes is None:
         return
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.add_subplot(xlabel=x_label, ylabel=y_label)
     for label, (xs, ys) in curves.items():
         axes.plot(xs, ys, marker="." if len(xs) < 20 else None, label=label)
     if "x" in log:
@@ -21,5 +20,37 @@ def draw(report: Report, name: str, curves: dict, x_label: str, y_label: str, lo
         axes.set_yscale("log")
     if len(curves) > 1:
         axes.legend()
+    _save(figure, report, name)
+
+
+def draw_bars(report: Report, name: str, groups: dict[str, dict[str, float]], y_label: str) -> None:
+    """One group of bars a key (label -> height), logarithmic, into ``name``.png beside the report."""
+    labels = list(dict.fromkeys(label for heights in groups.values() for label in heights))
+    figure, axes = _axes((2 + 1.2 * len(groups), 5), ylabel=y_label, yscale="log")
+    if axes is None or not labels:
+        return
+    width = 0.8 / len(labels)
+    for k, label in enumerate(labels):
+        places = [i for i, heights in enumerate(groups.values()) if label in heights]
+        heights = [heights[label] for heights in groups.values() if label in heights]
+        axes.bar(
+            [i + (k - len(labels) / 2) * width for i in places], heights, width, align="edge", label=label
+        )
+    axes.set_xticks(range(len(groups)), groups, rotation=30, ha="right")
+    axes.legend(fontsize="small")
+    _save(figure, report, name)
+
+
+def _axes(size: tuple[float, float] = (6, 4), **settings: Any) -> tuple[Any, Any]:
+    """A figure and its axes, None and None without matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return None, None
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.add_subplot(**settings)
+
+
+def _save(figure: Any, report: Report, name: str) -> None:
     report.path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(report.path.parent / f"{name}.png", dpi=120)

@@ -33,7 +33,7 @@ class Coefficients(NamedTuple):
     classes_: np.ndarray
 
 
-class Infeasible(ValueError):
+class InfeasibleError(ValueError):
     """Coefficients that are no point of the dual problem: nothing can be said of them."""
 
 
@@ -98,7 +98,9 @@ def judge(model: Any, split: Split, C: float, gamma: float) -> tuple[Judgement, 
     try:
         assert_feasible(alpha, y, C)
     except AssertionError:
-        raise Infeasible(f"a row of its coefficients sums to {np.abs(alpha.sum(axis=1)).max():.2g}, or exceeds C") from None
+        raise InfeasibleError(
+            f"a row of its coefficients sums to {np.abs(alpha.sum(axis=1)).max():.2g}, or exceeds C"
+        ) from None
     found = certify(KernelRows(split.X_train, split.X_train, gamma), y, alpha, C)
     scores = KernelRows(split.X_test, split.X_train[model.support_], gamma) @ model.dual_coef_
     labels = model.classes_[scores.argmax(axis=1)]

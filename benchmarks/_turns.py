@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 
-class Withdrawn(Exception):
+class WithdrawnError(Exception):
     """A contender that does not go on; the text says why."""
 
 
@@ -20,9 +20,9 @@ def take_turns(
 ) -> tuple[dict[str, list[float]], dict[str, str]]:
     """Seconds of every fit, and why a contender withdrew.
 
-    ``fit(name)`` returns its seconds or raises Withdrawn. Who needs more than ``patience`` seconds for one fit is
-    not asked again. Rounds go on beyond ``repeats``, up to ``most``, until they took ``at_least`` seconds together:
-    times of milliseconds are noise unless there are many.
+    ``fit(name)`` returns its seconds or raises WithdrawnError. Who needs more than ``patience`` seconds
+    for one fit is not asked again. Rounds go on beyond ``repeats``, up to ``most``, until they took
+    ``at_least`` seconds together: times of milliseconds are noise unless there are many.
     """
     names = list(names)
     seconds: dict[str, list[float]] = {name: [] for name in names}
@@ -33,7 +33,7 @@ def take_turns(
         for name in turn:
             try:
                 seconds[name].append(fit(name))
-            except Withdrawn as reason:
+            except WithdrawnError as reason:
                 reasons[name] = str(reason)
         rounds += 1
         spent = sum(map(sum, seconds.values()))

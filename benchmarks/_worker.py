@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -13,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from _contenders import Contender
-from _turns import Withdrawn
+from _turns import WithdrawnError
 
 HERE = Path(__file__).resolve().parent
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 SLEEPING = {"OMP_WAIT_POLICY": "passive"}  # threads that spin while they wait stand still on shared cores
 
 
-class TooSlow(Withdrawn):
+class TooSlowError(WithdrawnError):
     """A contender that was stopped at its limit."""
 
     def __init__(self, limit: float) -> None:
@@ -33,7 +34,7 @@ class Worker:
 
     def __init__(self, contender: Contender, problem: Path, threads: int) -> None:
         threads = 1 if contender.one_thread else threads
-        self._log = tempfile.TemporaryFile(mode="w+")
+        self._log = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115 (closed with the process)
         self._process = subprocess.Popen(
             [contender.python, "-m", "peers.worker", contender.adapter, problem, str(threads)],
             cwd=HERE,
@@ -48,31 +49,32 @@ class Worker:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def ask(self, command: str, *, limit: float | None = None, **arguments: Any) -> dict[str, Any]:
-        """The answer; Withdrawn if there was an error, TooSlow (and the process ended) after ``limit`` seconds."""
+        """The answer to a command.
+
+        WithdrawnError if there was an error; TooSlowError after ``limit`` seconds, and the process is ended.
+        """
         try:
             self._process.stdin.write(json.dumps({"command": command, **arguments}) + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            raise Withdrawn(f"its process ended: {self._last_words()}") from None
+            raise WithdrawnError(f"its process ended: {self._last_words()}") from None
         try:
             line = self._answers.get(timeout=limit)
         except queue.Empty:
             self.close()
-            raise TooSlow(limit) from None
+            raise TooSlowError(limit) from None
         if not line:
-            raise Withdrawn(f"its process ended: {self._last_words()}")
+            raise WithdrawnError(f"its process ended: {self._last_words()}")
         answer = json.loads(line)
         if "error" in answer:
-            raise Withdrawn(answer["error"])
+            raise WithdrawnError(answer["error"])
         return answer
 
     def close(self) -> None:
         """End the process and all that it started."""
         if hasattr(os, "killpg"):
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)  # the session's leader: the group has its id
-            except ProcessLookupError:
-                pass
         else:
             self._process.kill()
         self._process.wait()

@@ -32,7 +32,9 @@ def make(name: str) -> bool:
     venv.create(FOLDER / name, with_pip=True, clear=True)
     command = [interpreter(name), "-m", "pip", "install", "--quiet", *REQUIREMENTS[name]]
     made = subprocess.run(command, check=False).returncode == 0
-    print(f"{name}: {'made' if made else 'could not be installed, its contenders will be skipped'}", flush=True)
+    print(
+        f"{name}: {'made' if made else 'could not be installed, its contenders will be skipped'}", flush=True
+    )
     if made:
         ready.touch()
     return made
