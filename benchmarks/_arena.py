@@ -53,6 +53,7 @@ class Result:
     accuracy: float | None = None
     coefficients: Coefficients | None = None
     judgement: Judgement | None = None
+    labels: np.ndarray | None = None  # what its coefficients say of the test rows
     infeasible: str | None = None  # why its coefficients could not be judged
     disagreeing: int | None = None  # test rows that its own predict labels otherwise than its coefficients
 
@@ -71,30 +72,34 @@ class Result:
 
     def record(self) -> dict[str, Any]:
         """What goes into a file."""
-        kept = {key: value for key, value in vars(self).items() if key not in ("coefficients", "judgement")}
+        large = ("coefficients", "labels", "judgement")
+        kept = {key: value for key, value in vars(self).items() if key not in large}
         judgement = asdict(self.judgement) if self.judgement else None
         return kept | {"best": self.best, "median": self.median, "judgement": judgement}
 
 
 class Arena:
-    """A context in which contenders can be asked to fit one problem."""
+    """A context in which contenders can be asked to fit one problem, as often as one likes."""
 
     def __init__(self, views: dict[str, View], contenders: Iterable[Contender], threads: int) -> None:
         self.views = views
         self.contenders = {contender.name: contender for contender in contenders}
         self.threads = threads
-        self.results = {name: Result(name) for name in self.contenders}
+        self.absent: dict[str, str] = {}  # who takes no part, and why
         self._workers: dict[str, Worker] = {}
 
     def __enter__(self) -> Arena:
         self._folder = tempfile.TemporaryDirectory(prefix="multimargin-bench-")
-        folder = Path(self._folder.name)
         for key, view in self.views.items():
-            write_split(folder / f"{key}.npz", view.split)
+            write_split(self._file(f"{key}.npz"), view.split)
         for name, contender in self.contenders.items():
-            self.results[name].absent = contender.missing()
-            if self.results[name].absent is None:
-                self._workers[name] = Worker(contender, folder / f"{contender.view}.npz", self.threads)
+            try:
+                reason = contender.missing()
+                if reason is not None:
+                    raise WithdrawnError(reason)
+                self._start(name)
+            except WithdrawnError as error:
+                self.absent[name] = str(error)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -102,84 +107,84 @@ class Arena:
             worker.close()
         self._folder.cleanup()
 
-    @property
-    def present(self) -> list[str]:
-        return [name for name in self.contenders if self.results[name].absent is None]
+    def measure(self, C: float, limits: Limits, **changes: Any) -> dict[str, Result]:
+        """Everyone fits, taking turns, and models are judged; ``changes`` replace parameters of all."""
+        results = {name: Result(name, absent=self.absent.get(name)) for name in self.contenders}
 
-    def warm_up(self, C: float) -> None:
-        """A small fit of everyone, before anybody is timed."""
-        for name in self.present:
+        def fit(name: str) -> float:
             try:
-                self._workers[name].ask("warm_up", limit=STARTING, **self._parameters(name, C, {}))
-            except WithdrawnError as reason:
-                self.results[name].absent = str(reason)
+                answer = self._fit(name, C, limits.cap, changes)
+            except TooSlowError as slow:
+                results[name].slower_than = slow.limit
+                raise
+            results[name].facts = answer["facts"]
+            results[name].cpu.append(answer["cpu"])
+            return answer["seconds"]
 
-    def fit(self, name: str, C: float, cap: float | None = None, **changes: Any) -> dict[str, Any]:
-        """One fit: its seconds, CPU seconds and facts. ``changes`` replace parameters."""
+        present = [name for name in self.contenders if name not in self.absent]
+        seconds, reasons = take_turns(
+            present, fit, limits.repeats, patience=limits.patience, at_least=limits.at_least
+        )
+        for name in present:
+            results[name].seconds, results[name].absent = seconds[name], reasons.get(name)
+            if name not in reasons:
+                self._judge(results[name], C, changes)
+        return results
+
+    def predict(self, result: Result, cap: float | None) -> None:
+        """The last fit's model labels the test rows."""
+        file = self._file("labels.npy")
+        try:
+            answer = self._workers[result.name].ask("predict", limit=cap, file=str(file))
+        except TooSlowError:
+            return  # its time of fit stands
+        labels, view = np.load(file), self.views[self.contenders[result.name].view]
+        result.predict_seconds = answer["seconds"]
+        result.accuracy = accuracy(labels, view.split.y_test)
+        if result.labels is not None:
+            result.accuracy = result.judgement.accuracy
+            result.disagreeing = int(np.sum(labels != result.labels))
+
+    def _fit(self, name: str, C: float, cap: float | None, changes: dict[str, Any]) -> dict[str, Any]:
+        if self._workers[name].ended:  # it was too slow at another point
+            self._start(name)
         return self._workers[name].ask("fit", limit=cap, **self._parameters(name, C, changes))
 
-    def predict(self, name: str, cap: float | None = None) -> tuple[float, np.ndarray]:
-        """Seconds and labels of the last fit's model."""
-        file = str(Path(self._folder.name) / "labels.npy")
-        seconds = self._workers[name].ask("predict", limit=cap, file=file)["seconds"]
-        return seconds, np.load(file)
-
-    def coefficients(self, name: str) -> Coefficients | None:
-        """Of the last fit's model, if it is a Crammer-Singer one."""
-        file = str(Path(self._folder.name) / "coefficients.npz")
-        if not self._workers[name].ask("coefficients", file=file)["found"]:
-            return None
+    def _judge(self, result: Result, C: float, changes: dict[str, Any]) -> None:
+        """By the coefficients of the last fit's model, if it is a Crammer-Singer one."""
+        file = self._file("coefficients.npz")
+        if not self._workers[result.name].ask("coefficients", file=str(file))["found"]:
+            return
         with np.load(file) as found:
-            return Coefficients(found["support"], found["dual_coef"], found["classes"])
+            result.coefficients = Coefficients(found["support"], found["dual_coef"], found["classes"])
+        view = self.views[self.contenders[result.name].view]
+        gamma = changes.get("gamma", view.gamma)
+        try:
+            result.judgement, result.labels = judge(result.coefficients, view.split, C, gamma)
+        except InfeasibleError as reason:
+            result.infeasible = str(reason)
+
+    def _start(self, name: str) -> None:
+        """A process for the contender, warmed up by a small fit."""
+        contender = self.contenders[name]
+        self._workers[name] = Worker(contender, self._file(f"{contender.view}.npz"), self.threads)
+        self._workers[name].ask("warm_up", limit=STARTING, **self._parameters(name, 1.0, {}))
 
     def _parameters(self, name: str, C: float, changes: dict[str, Any]) -> dict[str, Any]:
         contender = self.contenders[name]
         return {"C": C, "gamma": self.views[contender.view].gamma, "tol": TOL} | contender.options | changes
 
+    def _file(self, name: str) -> Path:
+        return Path(self._folder.name) / name
+
 
 def race(
     views: dict[str, View], C: float, contenders: Iterable[Contender], limits: Limits
 ) -> dict[str, Result]:
-    """Everyone fits, taking turns; then every model predicts and is judged."""
+    """Everyone fits, taking turns; every model is judged, and predicts."""
     with Arena(views, contenders, limits.threads) as arena:
-        arena.warm_up(C)
-
-        def fit(name: str) -> float:
-            result = arena.results[name]
-            try:
-                answer = arena.fit(name, C, limits.cap)
-            except TooSlowError as slow:
-                result.slower_than = slow.limit
-                raise
-            result.facts = answer["facts"]
-            result.cpu.append(answer["cpu"])
-            return answer["seconds"]
-
-        seconds, reasons = take_turns(
-            arena.present, fit, limits.repeats, patience=limits.patience, at_least=limits.at_least
-        )
-        for name, times in seconds.items():
-            arena.results[name].seconds = times
-            arena.results[name].absent = reasons.get(name)
-        for name in arena.present:
-            _score(arena, arena.results[name], C, limits)
-        return arena.results
-
-
-def _score(arena: Arena, result: Result, C: float, limits: Limits) -> None:
-    view = arena.views[arena.contenders[result.name].view]
-    true_labels = None
-    result.coefficients = arena.coefficients(result.name)
-    if result.coefficients is not None:
-        try:
-            result.judgement, true_labels = judge(result.coefficients, view.split, C, view.gamma)
-        except InfeasibleError as reason:
-            result.infeasible = str(reason)
-    try:
-        result.predict_seconds, labels = arena.predict(result.name, limits.cap)
-    except TooSlowError:
-        return  # its time of fit stands
-    result.accuracy = accuracy(labels, view.split.y_test)
-    if true_labels is not None:
-        result.accuracy = result.judgement.accuracy
-        result.disagreeing = int(np.sum(labels != true_labels))
+        results = arena.measure(C, limits)
+        for result in results.values():
+            if result.absent is None:
+                arena.predict(result, limits.cap)
+        return results

@@ -6,8 +6,8 @@ from _arena import TOL, Result
 from _report import Report
 
 
-def check_ratio(report: Report, text: str, ours: Result, peer: Result, bar: float) -> float | None:
-    """Claim that ours takes at most ``bar`` times the peer's best seconds; the ratio, where there is one.
+def check_ratio(report: Report, text: str, ours: Result, peer: Result, bar: float) -> None:
+    """Claim that ours takes at most ``bar`` times the peer's best seconds.
 
     A peer that was stopped at its limit is slower than that: enough to hold a bar, never enough to miss it.
     """
@@ -17,23 +17,24 @@ def check_ratio(report: Report, text: str, ours: Result, peer: Result, bar: floa
     elif peer.best is not None:
         ratio = ours.best / peer.best
         report.claim(text, ratio <= bar, f"{ratio:.3g} ({ours.best:.3g} s, {peer.best:.3g} s)")
-        return ratio
     elif peer.slower_than is not None:
         most = ours.best / peer.slower_than
         held = True if most <= bar else None
         report.claim(text, held, f"below {most:.3g} ({ours.best:.3g} s, more than {peer.slower_than:g} s)")
     else:
         report.claim(text, None, str(peer.absent))
-    return None
 
 
-def check_certified(report: Report, text: str, ours: Result, tol: float = TOL) -> bool:
-    """Claim that our model is optimal to ``tol``, by its coefficients, and predicts what they say."""
+def is_certified(ours: Result, tol: float = TOL) -> bool:
+    """Whether our model is optimal to ``tol`` by its coefficients; what the solver says must agree."""
     found = ours.judgement
-    held = found is not None and found.certified(tol) and bool(ours.facts["converged"])
+    return found is not None and found.certified(tol) and bool(ours.facts["converged"])
+
+
+def check_certified(report: Report, text: str, ours: Result, tol: float = TOL) -> None:
+    found = ours.judgement
     numbers = f"violation {found.psi:.2e}" if found else str(ours.infeasible or ours.absent)
-    report.claim(f"{text}: optimal to {tol:g}, recomputed in float64", held, numbers)
-    return held
+    report.claim(f"{text}: optimal to {tol:g}, recomputed in float64", is_certified(ours, tol), numbers)
 
 
 def seconds(value: float | None) -> str:

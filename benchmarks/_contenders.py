@@ -59,9 +59,9 @@ CONTENDERS = {
         Contender(SVC, "scikit_svc", "one-vs-one", options=CACHE),
         Contender(INTELEX, "intelex_svc", "one-vs-one", "intelex", options=CACHE),
         Contender(
-            "LIBSVM", "libsvm", "one-vs-one", "libsvm", options=CACHE, one_thread=True, short_rows=8000
+            "LIBSVM", "libsvm", "one-vs-one", "libsvm", options=CACHE, one_thread=True, short_rows=5000
         ),
-        Contender("LIBSVM, OpenMP", "libsvm", "one-vs-one", "libsvm", options=CACHE, short_rows=8000),
+        Contender("LIBSVM, OpenMP", "libsvm", "one-vs-one", "libsvm", options=CACHE, short_rows=5000),
         Contender(
             "kernlab spoc-svc",
             "kernlab",
@@ -76,7 +76,7 @@ CONTENDERS = {
             options={"type": "kbb-svc"} | CACHE,
             short_rows=1000,
         ),
-        Contender("scikit-learn LinearSVC", "scikit_linear", "linear Crammer-Singer", short_rows=8000),
-        Contender("LIBLINEAR", "liblinear", "linear Crammer-Singer", "liblinear", short_rows=8000),
+        Contender("scikit-learn LinearSVC", "scikit_linear", "linear Crammer-Singer", short_rows=5000),
+        Contender("LIBLINEAR", "liblinear", "linear Crammer-Singer", "liblinear", short_rows=5000),
     )
 }

@@ -70,8 +70,14 @@ class Worker:
             raise WithdrawnError(answer["error"])
         return answer
 
+    @property
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
     def close(self) -> None:
         """End the process and all that it started."""
+        if self._log.closed:
+            return
         if hasattr(os, "killpg"):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)  # the session's leader: the group has its id
