@@ -20,25 +20,33 @@ from threadpoolctl import threadpool_limits
 
 TILES = ((128, 512), (256, 1024))  # rows by columns; which is faster depends on the number of features
 TIMES = 5
-LONGEST = 20.0  # seconds after which a tile size is not tried again
+LONGEST = 20.0  # seconds after which it is not measured again
 
 
-def floor_seconds(A: Any, B: Any, gamma: float, threads: int) -> float:
-    """Seconds for all values between the rows of A and the rows of B, the best of several runs."""
-    left, right = factors(dense(A), dense(B), gamma)
-    times = []
-    with ThreadPoolExecutor(threads) as pool, threadpool_limits(1, user_api="blas"):
-        for tile in TILES:
-            begin = perf_counter()
-            buffers = [np.empty(tile, np.float32) for _ in range(threads)]
-            work = partial(_stripes, left, right, threads)
-            for _ in range(TIMES):
+class Floor:
+    """All values between the rows of A and the rows of B, as often as one likes."""
+
+    def __init__(self, A: Any, B: Any, gamma: float, threads: int) -> None:
+        self._factors, self._threads = factors(dense(A), dense(B), gamma), threads
+        self._buffers = {tile: [np.empty(tile, np.float32) for _ in range(threads)] for tile in TILES}
+
+    def once(self) -> float:
+        """Seconds, of the better tile size."""
+        work = partial(_stripes, *self._factors, self._threads)
+        times = []
+        with ThreadPoolExecutor(self._threads) as pool, threadpool_limits(1, user_api="blas"):
+            for buffers in self._buffers.values():
                 start = perf_counter()
-                list(pool.map(work, range(threads), buffers))
+                list(pool.map(work, range(self._threads), buffers))
                 times.append(perf_counter() - start)
-                if perf_counter() - begin > LONGEST:
-                    break
-    return min(times)
+        return min(times)
+
+    def best(self) -> float:
+        """The best of several runs, or of as many as LONGEST allows."""
+        times, start = [self.once()], perf_counter()
+        while len(times) < TIMES and perf_counter() - start < LONGEST:
+            times.append(self.once())
+        return min(times)
 
 
 def factors(A: np.ndarray, B: np.ndarray, gamma: float) -> tuple[np.ndarray, np.ndarray]:

@@ -21,7 +21,7 @@ import sys
 from _arena import Limits, Result, View, race
 from _bars import check_certified, check_ratio, said, seconds
 from _contenders import CONTENDERS, OURS, STORED, Contender
-from _floor import floor_seconds
+from _floor import Floor
 from _plot import draw_bars
 from _report import Report, Table, options
 from _suite import FLOOR, SUITE, Entry
@@ -76,7 +76,7 @@ def measure(entry: Entry, report: Report, args) -> dict[str, Result]:
 def floor(view: View, ours: Result, threads: int) -> Result:
     """Kernel values between the support vectors and all training rows."""
     X = view.split.X_train
-    took = floor_seconds(X[ours.coefficients.support_], X, view.gamma, threads)
+    took = Floor(X[ours.coefficients.support_], X, view.gamma, threads).best()
     return Result(FLOOR, [took], facts={"support": len(ours.coefficients.support_)})
 
 
