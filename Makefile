@@ -1,14 +1,15 @@
 # Everything runs in an environment of its own: $(VENV), made with $(PYTHON).
 PYTHON ?= python3
 VENV ?= .venv
-BENCH ?= $(sort $(wildcard benchmarks/[a-z]*.py))
+BENCH ?= $(addprefix benchmarks/,against_peers.py robust.py grid.py scaling.py prediction.py memory.py)
+PAPERS := $(addprefix benchmarks/,bars.py table2.py figures_cs.py)
 
 BIN := $(VENV)/bin
 TOOLS := $(VENV)/.tools-ready
 PACKAGE := $(VENV)/.package-installed
 SOURCES := $(shell find src -type f -not -path '*/__pycache__/*') CMakeLists.txt pyproject.toml README.md LICENSE
 
-.PHONY: demo test bench lint format clean
+.PHONY: demo test bench papers peers regression lint format clean
 
 demo: $(PACKAGE)
 	$(BIN)/python examples/demo.py
@@ -16,8 +17,20 @@ demo: $(PACKAGE)
 test: $(PACKAGE)
 	$(BIN)/python -m pytest
 
+# Runs every script, and fails in the end if one missed a bar.
+run_all = missed=0; for script in $(1); do echo "== $$script"; $(BIN)/python $$script || missed=1; done; exit $$missed
+
 bench: $(PACKAGE)
-	missed=0; for script in $(BENCH); do echo "== $$script"; $(BIN)/python $$script || missed=1; done; exit $$missed
+	$(call run_all,$(BENCH))
+
+papers: $(PACKAGE)
+	$(call run_all,$(PAPERS))
+
+peers: $(PACKAGE)
+	$(BIN)/python benchmarks/peers/environments.py
+
+regression: $(PACKAGE)
+	$(BIN)/python benchmarks/regression.py $(or $(BASE),$(error name a commit: make regression BASE=commit)) $(HEAD)
 
 lint: $(PACKAGE)
 	$(BIN)/ruff check .

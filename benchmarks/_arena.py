@@ -93,11 +93,14 @@ class Arena:
         for key, view in self.views.items():
             write_split(self._file(f"{key}.npz"), view.split)
         for name, contender in self.contenders.items():
-            try:
-                reason = contender.missing()
-                if reason is not None:
-                    raise WithdrawnError(reason)
+            reason = contender.missing()
+            if reason is None:
                 self._start(name)
+            else:
+                self.absent[name] = reason
+        for name in self._workers:
+            try:
+                self._warm_up(name)
             except WithdrawnError as error:
                 self.absent[name] = str(error)
         return self
@@ -131,6 +134,10 @@ class Arena:
                 self._judge(results[name], C, changes)
         return results
 
+    def instructions(self, name: str, C: float) -> int | None:
+        """Of one more fit, where the machine counts them."""
+        return self._workers[name].ask("count", **self._parameters(name, C, {}))["instructions"]
+
     def predict(self, result: Result, cap: float | None) -> None:
         """The last fit's model labels the test rows."""
         file = self._file("labels.npy")
@@ -148,6 +155,7 @@ class Arena:
     def _fit(self, name: str, C: float, cap: float | None, changes: dict[str, Any]) -> dict[str, Any]:
         if self._workers[name].ended:  # it was too slow at another point
             self._start(name)
+            self._warm_up(name)
         return self._workers[name].ask("fit", limit=cap, **self._parameters(name, C, changes))
 
     def _judge(self, result: Result, C: float, changes: dict[str, Any]) -> None:
@@ -165,9 +173,11 @@ class Arena:
             result.infeasible = str(reason)
 
     def _start(self, name: str) -> None:
-        """A process for the contender, warmed up by a small fit."""
         contender = self.contenders[name]
         self._workers[name] = Worker(contender, self._file(f"{contender.view}.npz"), self.threads)
+
+    def _warm_up(self, name: str) -> None:
+        """A small fit, so that nobody's time has imports in it."""
         self._workers[name].ask("warm_up", limit=STARTING, **self._parameters(name, 1.0, {}))
 
     def _parameters(self, name: str, C: float, changes: dict[str, Any]) -> dict[str, Any]:

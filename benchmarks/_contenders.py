@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from peers.environments import interpreter
+from peers import environments
 
 PEER_CACHE = 2000  # MB of kernel cache for every peer that has one: more than their defaults, for their good
 
@@ -24,11 +24,14 @@ class Contender:
     options: dict[str, Any] = field(default_factory=dict)
     view: str = "scaled"  # which storage of the data it gets
     one_thread: bool = False
+    interpreter: Path | None = None  # instead of the environment's
     short_rows: float = float("inf")  # with more training rows it is left to --full
 
     @property
     def python(self) -> Path:
-        return interpreter(self.environment) if self.environment else Path(sys.executable)
+        if self.interpreter is not None:
+            return self.interpreter
+        return environments.interpreter(self.environment) if self.environment else Path(sys.executable)
 
     def missing(self) -> str | None:
         """Why it cannot run here, if so."""

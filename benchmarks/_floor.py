@@ -9,6 +9,7 @@ not stored, and no fresh memory is touched.
 
 from __future__ import annotations
 
+import queue
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from time import perf_counter
@@ -28,16 +29,17 @@ class Floor:
 
     def __init__(self, A: Any, B: Any, gamma: float, threads: int) -> None:
         self._factors, self._threads = factors(dense(A), dense(B), gamma), threads
-        self._buffers = {tile: [np.empty(tile, np.float32) for _ in range(threads)] for tile in TILES}
+        self._buffers: queue.SimpleQueue[dict] = queue.SimpleQueue()  # one set a thread
+        for _ in range(threads):
+            self._buffers.put({tile: np.empty(tile, np.float32) for tile in TILES})
 
     def once(self) -> float:
-        """Seconds, of the better tile size."""
-        work = partial(_stripes, *self._factors, self._threads)
+        """Seconds, of the better tile size. Stripes of tiles go to whichever thread is free."""
         times = []
         with ThreadPoolExecutor(self._threads) as pool, threadpool_limits(1, user_api="blas"):
-            for buffers in self._buffers.values():
+            for tile in TILES:
                 start = perf_counter()
-                list(pool.map(work, range(self._threads), buffers))
+                list(pool.map(partial(self._stripe, tile), range(0, self._factors[0].shape[0], tile[0])))
                 times.append(perf_counter() - start)
         return min(times)
 
@@ -48,6 +50,18 @@ class Floor:
             times.append(self.once())
         return min(times)
 
+    def _stripe(self, tile: tuple[int, int], first: int) -> None:
+        """The tiles of one stripe of rows."""
+        (rows, columns), (left, right) = tile, self._factors
+        buffers = self._buffers.get()
+        part = left[first : first + rows]
+        for j in range(0, right.shape[1], columns):
+            block = right[:, j : j + columns]
+            values = buffers[tile][: part.shape[0], : block.shape[1]]
+            np.matmul(part, block, out=values)
+            np.exp(values, out=values)
+        self._buffers.put(buffers)
+
 
 def factors(A: np.ndarray, B: np.ndarray, gamma: float) -> tuple[np.ndarray, np.ndarray]:
     """Float32 matrices whose product is the exponent; without the mean, which distances do not notice."""
@@ -57,15 +71,3 @@ def factors(A: np.ndarray, B: np.ndarray, gamma: float) -> tuple[np.ndarray, np.
     left = np.hstack([left, norms[0], np.ones_like(norms[0])])
     right = np.hstack([right, np.ones_like(norms[1]), norms[1]])
     return left.astype(np.float32), right.astype(np.float32).T
-
-
-def _stripes(left: np.ndarray, right: np.ndarray, threads: int, first: int, buffer: np.ndarray) -> None:
-    """Tiles of every ``threads``-th stripe of rows, beginning with the ``first``."""
-    rows, columns = buffer.shape
-    for i in range(first * rows, left.shape[0], threads * rows):
-        stripe = left[i : i + rows]
-        for j in range(0, right.shape[1], columns):
-            part = right[:, j : j + columns]
-            tile = buffer[: stripe.shape[0], : part.shape[1]]
-            np.matmul(stripe, part, out=tile)
-            np.exp(tile, out=tile)

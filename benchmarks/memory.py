@@ -2,8 +2,8 @@
 
 10,000 rows: for each method, ``cache_size=100`` needs at most 100 MB more than ``cache_size=0``. Fits without
 cache compute every kernel row anew, so in the short form they end at a time limit. A fit that is cut short
-holds fewer support vectors and needs less memory, which makes the claim harder, not easier: mcsvm and ell-based
-may fail it by a megabyte for that reason, and belong to --full, which has no limit.
+holds fewer support vectors and needs less memory, which makes the claim harder, not easier: mcsvm and
+ell-based may fail it by a megabyte for that reason, and belong to --full, which has no limit.
 
 60,000 rows (--full): with ``cache_size=1000`` the peak is at most 1.3 GB above the process before the fit,
 which has imported everything, holds the data, and has done a small fit.

@@ -2,8 +2,8 @@
 
 The model is fitted to 10,000 rows, with --full to all 60,000, once on pixels / 255 in float32 and once on the
 uint8 pixels as they are. The floor is one float32 product and exp for every value between the test rows and
-the support vectors, with as many threads (_floor.py); it takes turns with the predictions. Claims: at most 1.3
-times the floor; every label is the one that the coefficients give in float64.
+the support vectors, with as many threads (_floor.py); it takes turns with the predictions. Claims: at most
+1.3 times the floor; every label is the one that the coefficients give in float64.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from .instructions import count_events
 from .storage import few_rows, read_split
 
 WARM_UP_ROWS = 60
@@ -63,6 +64,10 @@ class Server:
     def fit(self, **parameters: Any) -> dict[str, Any]:
         times, told = timed(self.adapter.fit, **parameters)
         return times | (told or {}) | {"facts": self.adapter.facts()}
+
+    def count(self, **parameters: Any) -> dict[str, Any]:
+        """Instructions of one more fit, if they can be counted here."""
+        return {"instructions": count_events(lambda: self.adapter.fit(**parameters))}
 
     def predict(self, file: str) -> dict[str, Any]:
         """The labels of the test rows into ``file``, the seconds in the answer."""
