@@ -126,14 +126,14 @@ def main() -> int:
     parser.add_argument(
         "--contenders", nargs="+", choices=CONTENDERS, help="these only, wherever they are slow"
     )
-    parser.add_argument("--cap", type=float, help="seconds for a fit or prediction (short form: 30)")
+    parser.add_argument("--cap", type=float, help="seconds for a fit or a prediction (none; short form: 30)")
     parser.add_argument(
-        "--patience", type=float, help="seconds after which a fit is not repeated (short form: 10)"
+        "--patience", type=float, help="seconds after which a fit is not repeated (60; short form: 5)"
     )
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     if not args.full:
-        args.cap, args.patience = args.cap or 30.0, args.patience or 10.0
+        args.cap, args.patience = args.cap or 30.0, args.patience or 5.0
     args.patience = args.patience or 60.0
     report = Report("against_peers", args, words=("PASS", "MISS"))
     entries = [e for e in SUITE if (e.name in args.data if args.data else args.full or not e.full)]

@@ -102,7 +102,7 @@ class Fits:
 def main() -> int:
     parser = options(__doc__)
     parser.add_argument("--methods", nargs="+", choices=METHODS)
-    parser.add_argument("--limit", type=float, default=20, help="seconds without cache, unless --full")
+    parser.add_argument("--limit", type=float, default=5, help="seconds without cache, unless --full")
     parser.add_argument("--child", nargs=4, help="(internal) rows, method, MB, seconds: fit once and report")
     args = parser.parse_args()
     if args.child:

@@ -47,7 +47,7 @@ def measure(
 
 
 def main() -> int:
-    parser = options(__doc__, repeats=5)
+    parser = options(__doc__, repeats=3)
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     report = Report("prediction", args, words=("PASS", "MISS"))

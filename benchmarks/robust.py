@@ -139,7 +139,7 @@ def main() -> int:
         if args.data and name not in args.data:
             continue
         data = view(make())
-        limits = Limits(args.repeats, patience=10, cap=args.cap, at_least=0.5)
+        limits = Limits(args.repeats, patience=3, cap=args.cap, at_least=0.5)
         results = race({"scaled": data}, C, [CONTENDERS[OURS], CONTENDERS[SVC]], limits)
         ours, peer = found[name] = results[OURS], results[SVC]
         table.row(
