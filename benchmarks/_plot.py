@@ -29,15 +29,16 @@ def draw_bars(report: Report, name: str, groups: dict[str, dict[str, float]], y_
     figure, axes = _axes((2 + 1.2 * len(groups), 5), ylabel=y_label, yscale="log")
     if axes is None or not labels:
         return
-    width = 0.8 / len(labels)
+    width = 0.8 / max(len(heights) for heights in groups.values())
     for k, label in enumerate(labels):
-        places = [i for i, heights in enumerate(groups.values()) if label in heights]
-        heights = [heights[label] for heights in groups.values() if label in heights]
-        axes.bar(
-            [i + (k - len(labels) / 2) * width for i in places], heights, width, align="edge", label=label
-        )
+        places, values = [], []
+        for group, heights in enumerate(groups.values()):
+            if label in heights:
+                places.append(group + width * (list(heights).index(label) - (len(heights) - 1) / 2))
+                values.append(heights[label])
+        axes.bar(places, values, width, label=label, color=f"C{k}", hatch="//" if k >= 10 else None)
     axes.set_xticks(range(len(groups)), groups, rotation=30, ha="right")
-    axes.legend(fontsize="small")
+    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
     _save(figure, report, name)
 
 
