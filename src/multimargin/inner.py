@@ -58,6 +58,14 @@ class InnerSolver(ABC):
         """Solve the block to ``eps`` in place; return the iterations (single-sample updates for CD)."""
 
 
+class Finisher(InnerSolver):
+    """An inner solver for blocks that are nearly solved."""
+
+    @abstractmethod
+    def fits(self, block: Block, eps: float) -> bool:
+        """Whether it is worth while: the block is nearly solved, and what is undecided is small."""
+
+
 @dataclass(frozen=True)
 class CoordinateDescent(InnerSolver):
     """Block coordinate descent with an exact (or Frank-Wolfe) single-sample update.
@@ -68,8 +76,8 @@ class CoordinateDescent(InnerSolver):
     exact; ω < 2 still descends); it cuts the updates of ill-conditioned blocks by a quarter.
     With ``reach`` only pairs (i, r) take part that have α_ir ≠ 0 or whose gradient is within ``reach`` times
     the block's largest violation of the row's maximum; the others can hardly become active.
-    Where the sweeps run out, ``finish`` (an interior point method) solves what is undecided, and as many
-    sweeps follow.
+    Where a third of the sweeps does not suffice, ``finish`` (an interior point method) solves what is
+    undecided, if that is not too much, and sweeps follow.
     """
 
     name: ClassVar[str] = "coordinate-descent"
@@ -80,7 +88,7 @@ class CoordinateDescent(InnerSolver):
     staged: bool = True
     relax: float = 1.0
     reach: float | None = None
-    finish: InnerSolver | None = None
+    finish: Finisher | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.relax < 2:
@@ -91,37 +99,50 @@ class CoordinateDescent(InnerSolver):
             raise ValueError(f"Unknown update {self.update!r}; use one of {', '.join(map(repr, UPDATES))}.")
 
     def solve(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
-        return self.run(lambda: self._sweeps(problem, block, eps, rng), problem, block, eps, rng)
+        def descend(sweeps: int) -> tuple[int, bool]:
+            return self._sweeps(problem, block, eps, sweeps, rng)
+
+        return self.run(descend, lambda: None, problem, block, eps, rng)
 
     def run(
         self,
-        descend: Callable[[], int],
+        descend: Callable[[int], tuple[int, bool]],
+        refresh: Callable[[], None],
         problem: Problem,
         block: Block,
         eps: float,
         rng: np.random.Generator,
     ) -> int:
-        """Sweeps by ``descend``; where those did not get to ``eps``, ``finish`` and sweeps again."""
-        updates = descend()
-        if self.finish is None or self.worst(problem, block) <= eps:
-            return updates
-        return updates + descend() if self.finish.solve(problem, block, eps, rng) else updates
+        """The method, given ``descend``: up to so many sweeps → updates made, and whether it got to ``eps``.
 
-    def _sweeps(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
+        ``refresh`` brings the gradient of pairs that did not take part up to date.
+        """
+        first = self.max_sweeps if self.finish is None else self.max_sweeps // 3
+        updates, done = descend(first)
+        if done or self.finish is None:
+            return updates
+        if not self.finish.fits(block, eps):
+            return updates + descend(self.max_sweeps - first)[0]
+        refresh()
+        return updates + descend(first)[0] if self.finish.solve(problem, block, eps, rng) else updates
+
+    def _sweeps(
+        self, problem: Problem, block: Block, eps: float, sweeps: int, rng: np.random.Generator
+    ) -> tuple[int, bool]:
         update, updates = UPDATES[self.update], 0
         worst = self.worst(problem, block)
         listed = self.pairs(block, worst)
         threshold = max(eps, 0.5 * worst) if self.staged else eps
-        for _ in range(self.max_sweeps):
+        for _ in range(sweeps):
             changed = 0
             for i in rng.permutation(len(block.W)):
                 changed += self._visit(problem, block, listed[i], update, i, threshold, rng)
             updates += changed
             if not changed:
                 if threshold <= eps:
-                    break
+                    return updates, True
                 threshold = max(eps, 0.3 * threshold)
-        return updates
+        return updates, False
 
     def worst(self, problem: Problem, block: Block) -> float:
         """The largest ψ_i of the block."""

@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import lapack
 
-from .inner import Block, InnerSolver
+from .inner import Block, Finisher
 from .problems import Problem
 from .problems.crammer_singer import ON_BOUND, coefficients, simplex_point
 from .typing import FloatArray, IntArray
@@ -33,7 +33,7 @@ _ROUND = 1e-7  # z below this share of the sample's budget becomes zero
 
 
 @dataclass(frozen=True)
-class InteriorPoint(InnerSolver):
+class InteriorPoint(Finisher):
     """Interior point over the undecided samples of a block; leaves it as it is where those are too many.
 
     Parameters
@@ -42,6 +42,8 @@ class InteriorPoint(InnerSolver):
         Largest number of undecided samples.
     most_work : float
         Largest number of multiply-adds of a step.
+    latest : float
+        Used only for blocks wanted more exactly than this: before, the classes of most samples are undecided.
     max_iter : int
         Largest number of steps.
     """
@@ -50,7 +52,8 @@ class InteriorPoint(InnerSolver):
     handles: ClassVar[frozenset[str]] = frozenset({"simplex"})
     measure: ClassVar[str] = "psi"
     most: int = 1500
-    most_work: float = 2e9
+    most_work: float = 1.5e9
+    latest: float = 0.02
     max_iter: int = 60
 
     def solve(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
@@ -64,6 +67,12 @@ class InteriorPoint(InnerSolver):
         block.alpha[rows] += delta
         block.shift_gradient(rows, delta)
         return steps
+
+    def fits(self, block: Block, eps: float) -> bool:
+        if eps > self.latest:
+            return False
+        active = simplex_point(block.alpha, block.y, block.C) > ON_BOUND * block.C[:, None]
+        return int((active.sum(axis=1) > 1).sum()) <= self.most
 
     def undecided(self, block: Block) -> tuple[IntArray, np.ndarray]:
         """Samples with a choice of classes to put weight on, and which classes these are.

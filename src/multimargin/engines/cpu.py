@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
@@ -125,8 +125,7 @@ class CpuEngine(NumpyEngine):
     @timed("inner")
     def solve(self, inner: InnerSolver, block: Block, eps: float) -> int:
         if isinstance(inner, CoordinateDescent):
-            with blas_threads(self.options.n_threads):  # of what inner.finish does in NumPy
-                return inner.run(lambda: self._sweeps(inner, block, eps), self.problem, block, eps, self._rng)
+            return self._descend(inner, block, eps)
         if isinstance(inner, ProjectedGradient):
             iterations, _ = _core.projected_gradient(
                 block.K,
@@ -145,9 +144,21 @@ class CpuEngine(NumpyEngine):
             return int(iterations)
         return super().solve(inner, block, eps)
 
-    def _sweeps(self, inner: CoordinateDescent, block: Block, eps: float) -> int:
-        before = block.alpha.copy() if inner.finish is not None else None
-        G = block.G.copy() if inner.finish is not None else None
+    def _descend(self, inner: CoordinateDescent, block: Block, eps: float) -> int:
+        alpha, G = (block.alpha.copy(), block.G.copy()) if inner.finish else (block.alpha, block.G)
+
+        def refresh() -> None:
+            moved = np.flatnonzero((block.alpha != alpha).any(axis=1))
+            block.G[:] = G
+            block.shift_gradient(moved, block.alpha[moved] - alpha[moved])
+
+        def descend(sweeps: int) -> tuple[int, bool]:
+            return self._sweeps(inner, block, eps, sweeps)
+
+        with blas_threads(self.options.n_threads) if inner.finish else nullcontext():
+            return inner.run(descend, refresh, self.problem, block, eps, self._rng)
+
+    def _sweeps(self, inner: CoordinateDescent, block: Block, eps: float, sweeps: int) -> tuple[int, bool]:
         _, updates, violation = _core.coordinate_descent(
             block.K,
             block.diagonal,
@@ -157,18 +168,14 @@ class CpuEngine(NumpyEngine):
             block.C,
             inner.update,
             eps,
-            inner.max_sweeps,
+            sweeps,
             int(self._rng.integers(2**63)) if len(block.W) > 1 else self.options.seed,
             inner.staged,
             inner.relax,
             math.inf if inner.reach is None else inner.reach * inner.worst(self.problem, block),
             None if self._kept is None else self._kept.room,
         )
-        if before is not None and G is not None and violation > eps:  # unlisted pairs are not up to date
-            moved = np.flatnonzero((block.alpha != before).any(axis=1))
-            block.G[:] = G
-            block.shift_gradient(moved, block.alpha[moved] - before[moved])
-        return int(updates)
+        return int(updates), violation <= eps
 
     def _exact_scores(self) -> FloatArray:
         if self._layout is None:
