@@ -43,7 +43,7 @@ class Decomposition:
         Stop when max ψ_i ≤ tol (Crammer & Singer), or when max g_i/C_i ≤ tol (Niu & Yuan).
     inner_share, inner_floor : float
         The block is solved to ``inner_share`` of its own violation, but no further than ``inner_floor``
-        of ``tol``.
+        of ``tol``; where it is the whole problem, straight to that.
     settle : bool
         Before the proof, solve all support vectors and violators as one block by coordinate descent, if that
         block fits the memory budget. Projected gradient, stopped on the gap, leaves small coefficients on
@@ -142,10 +142,10 @@ class Decomposition:
             dual, violation = min(dual, proof.dual), left
         return Status.STALLED, proof
 
-    def _inner_eps(self, problem: Problem, block: Block, tol: float) -> float:
-        """How exactly to solve the block, in the inner solver's own measure."""
+    def _inner_eps(self, problem: Problem, block: Block, n: int, tol: float) -> float:
+        """How exactly to solve the block of ``n`` samples' problem, in the inner solver's own measure."""
         least = self.inner_floor * tol
-        if len(block.W) == 1:
+        if len(block.W) in (1, n):
             return least
         psi, gain = problem.measure(block.rows())
         start = psi.max() / problem.kappa if self.inner.measure == "psi" else (gain / block.C).max()
@@ -180,7 +180,7 @@ class Decomposition:
                 if status := monitor.exhausted():
                     return status
                 block = engine.block(choice.W, keep=self.working_set.grows)
-                steps = engine.solve(self.inner, block, self._inner_eps(engine.problem, block, tol))
+                steps = engine.solve(self.inner, block, self._inner_eps(engine.problem, block, n, tol))
                 still = 0 if engine.update(block) else still + 1
                 flat = 0 if _falls(engine.dual, lowest) else flat + 1
                 lowest = min(lowest, engine.dual)

@@ -22,6 +22,8 @@ from .problems.base import Rows
 from .typing import FloatArray, IntArray, LabelArray
 from .updates import UPDATES, Update
 
+_VISITS = 400_000  # of samples, before coordinate descent asks whether another method would finish faster
+
 
 class Block(NamedTuple):
     """A working set with all that its subproblem needs. Solvers change ``alpha`` and ``G`` in place."""
@@ -76,8 +78,8 @@ class CoordinateDescent(InnerSolver):
     exact; ω < 2 still descends); it cuts the updates of ill-conditioned blocks by a quarter.
     With ``reach`` only pairs (i, r) take part that have α_ir ≠ 0 or whose gradient is within ``reach`` times
     the block's largest violation of the row's maximum; the others can hardly become active.
-    Where a third of the sweeps does not suffice, ``finish`` (an interior point method) solves what is
-    undecided, if that is not too much, and sweeps follow.
+    Where a third of the sweeps (more for small blocks) does not suffice, ``finish`` (an interior point
+    method) solves what is undecided, if that is not too much, and sweeps follow.
     """
 
     name: ClassVar[str] = "coordinate-descent"
@@ -117,12 +119,12 @@ class CoordinateDescent(InnerSolver):
 
         ``refresh`` brings the gradient of pairs that did not take part up to date.
         """
-        first = self.max_sweeps if self.finish is None else self.max_sweeps // 3
+        first = self.max_sweeps if self.finish is None else max(self.max_sweeps // 3, _VISITS // len(block.W))
         updates, done = descend(first)
         if done or self.finish is None:
             return updates
         if not self.finish.fits(block, eps):
-            return updates + descend(self.max_sweeps - first)[0]
+            return updates + descend(max(first, self.max_sweeps - first))[0]
         refresh()
         return updates + descend(first)[0] if self.finish.solve(problem, block, eps, rng) else updates
 

@@ -34,6 +34,8 @@ def sample_costs(
     "balanced" weighs classes inversely to their total sample weight, so that a row of weight 2 counts as
     two rows.
     """
+    if class_weight is None:
+        return weight.astype(np.float64)
     if isinstance(class_weight, str) and class_weight == "balanced":
         totals = np.bincount(y, weights=weight, minlength=len(labels))
         factors = weight.sum() / (len(labels) * totals)

@@ -180,8 +180,9 @@ class Practical(WorkingSet):
 class Growing(WorkingSet):
     """All support vectors plus the worst violators: Crammer & Singer's active set, in batches.
 
-    Starts from ``start`` random samples. A round adds the worst violators that are no support vectors: at
-    most ``share`` of the support vectors' number, half of those that violate, and at least ``least``.
+    Starts from ``start`` random samples, or from all where there are at most ``whole``. A round adds the
+    worst violators that are no support vectors: at most ``share`` of the support vectors' number, half of
+    those that violate, and at least ``least``.
     Where the set would pass ``most`` or its kernel block the memory budget, only a part of the support
     vectors takes part: the worst violators for one half, then a random choice, free before bounded ones.
     """
@@ -191,6 +192,7 @@ class Growing(WorkingSet):
     grows: ClassVar[bool] = True
     rank: str = "psi"
     start: int = 256
+    whole: int = 2048
     share: float = 0.4
     least: int = 128
     most: int | None = None
@@ -208,7 +210,7 @@ class Growing(WorkingSet):
         largest = min(engine.largest_block(), self.most or engine.n)
         worst = engine.worst(1, rank=self.rank, stop=stop, above=tol)
         if len(worst.ids) and not len(engine.support):
-            size = min(self.start, engine.n, largest)
+            size = min(engine.n if engine.n <= self.whole else self.start, largest)
             yield Choice(np.sort(rng.permutation(engine.n)[:size]), worst.violation, worst.gap)
         while True:
             worst = engine.worst(1, rank=self.rank, stop=stop, above=tol)
