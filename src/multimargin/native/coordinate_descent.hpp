@@ -29,7 +29,7 @@ struct DescentResult {
 //
 // The threshold is eps or, staged, starts at half the largest violation and is multiplied by 0.3 a
 // stage, down to eps. A stage is one sweep over all rows, then sweeps over those that were not
-// found exactly optimal (most rows with alpha_i = 0 are), until one updates nothing, or after
+// found exactly optimal (most rows with alpha_i = 0 are), until one updates hardly any, or after
 // kStageSweeps: the violation of a class with a small z_r hardly falls under frank-wolfe and must
 // not hold up all other rows.
 template <class Machine, class T>
@@ -54,7 +54,8 @@ class CoordinateDescent {
     double threshold = staged ? std::max(eps, 0.5 * result.violation) : eps;
     while (result.violation > eps && result.sweeps < max_sweeps) {
       const Index last = staged ? std::min(max_sweeps, result.sweeps + kStageSweeps) : result.sweeps + 1;
-      const Index updates = stage(threshold, last, result);
+      const Index few = threshold > eps ? b_.q / 100 : 0;  // the next stage takes care of them
+      const Index updates = stage(threshold, few, last, result);
       if (threshold <= eps && updates == 0) break;
       threshold = std::max(eps, 0.3 * threshold);
     }
@@ -78,13 +79,14 @@ class CoordinateDescent {
     return worst;
   }
 
-  // Sweeps until `last` of them were made in all; returns the updates of the one over all rows.
-  Index stage(double threshold, Index last, DescentResult& result) {
+  // Sweeps until one makes only `few` updates, or `last` of them were made in all; returns the updates of
+  // the one over all rows.
+  Index stage(double threshold, Index few, Index last, DescentResult& result) {
     order_.resize(static_cast<std::size_t>(b_.q));
     std::iota(order_.begin(), order_.end(), Index{0});
     const Index over_all = sweep(threshold, result);
     Index updates = over_all;
-    while (updates > 0 && result.sweeps < last) updates = sweep(threshold, result);
+    while (updates > few && result.sweeps < last) updates = sweep(threshold, result);
     return over_all;
   }
 
