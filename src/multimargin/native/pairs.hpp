@@ -55,7 +55,7 @@ class PairBlock {
       if (delta == 0.0) continue;
       pair.alpha = alpha[c];
       const Class& r = classes_[size(pair.r)];
-      add_row(kernel_row(i, pair, r), r.size, delta, G_.data() + r.first);
+      step(i, pair, r, delta, G_.data() + r.first);
       work += r.size;
     }
     return work;
@@ -78,7 +78,7 @@ class PairBlock {
     double alpha;
     std::int32_t at;  // where its gradient is, in G_
     std::int16_t r;   // class
-    bool copied;      // whether its kernel row is in room
+    std::int8_t uses;  // of its kernel row: 0, 1, or more, and then it is in room
   };
   struct Class {
     Index size = 0;     // samples that have the class
@@ -119,7 +119,7 @@ class PairBlock {
         s.own = static_cast<std::int32_t>(pairs_.size()) - s.first;
       else if (!listed(r))
         continue;
-      pairs_.push_back({b_.alpha[i * b_.m + r], 0, static_cast<std::int16_t>(r), false});
+      pairs_.push_back({b_.alpha[i * b_.m + r], 0, static_cast<std::int16_t>(r), 0});
     }
     if (pairs_.size() == size(s.first) + 1) pairs_.pop_back();
     s.count = static_cast<std::int32_t>(pairs_.size()) - s.first;
@@ -156,18 +156,27 @@ class PairBlock {
     }
   }
 
-  // K between sample i and the others that have the class of its pair; copied when first asked for.
-  const T* kernel_row(Index i, Pair& pair, const Class& r) {
+  // G += K[i, members of the class] delta. Kernel rows are copied at their second use: many have no third.
+  void step(Index i, Pair& pair, const Class& r, double delta, double* G) {
     const T* row = b_.K + i * b_.K_stride;
-    if (!r.room) return row;
+    if (!r.room) return add_row(row, r.size, delta, G);
+    if (pair.uses == 0) {
+      pair.uses = 1;
+      return add_gathered(row, r.members.data(), r.size, delta, G);
+    }
     T* copy = r.room + (pair.at - r.first) * r.size;
-    if (!pair.copied) gather_row(row, r.members.data(), r.size, copy);
-    pair.copied = true;
-    return copy;
+    if (pair.uses == 1) gather_row(row, r.members.data(), r.size, copy);
+    pair.uses = 2;
+    add_row(copy, r.size, delta, G);
   }
 
   static MULTIMARGIN_CLONES void gather_row(const T* row, const std::int32_t* columns, Index count, T* out) {
     for (Index j = 0; j < count; ++j) out[j] = row[columns[j]];
+  }
+
+  static MULTIMARGIN_CLONES void add_gathered(const T* __restrict row, const std::int32_t* columns, Index n, double delta,
+                                              double* __restrict G) {
+    for (Index j = 0; j < n; ++j) G[j] += delta * static_cast<double>(row[columns[j]]);
   }
 
   // G += delta row.
