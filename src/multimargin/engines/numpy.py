@@ -23,7 +23,7 @@ TINY_DIAGONAL = 1e-12  # K_ii is at least this share of the largest, except wher
 _FULL_CHECK_EVERY = 20  # shrinking: checks between two that look at all samples
 _CALM_CHECKS = 3  # shrinking: full checks a zero sample must pass to be left out
 _LEAST_BLOCK_BYTES = 32 << 20  # work space for a kernel block, however small the cache
-_LEAST_ROWS = 64  # computed in one go, however small the cache
+_LEAST_ROWS = 64  # computed in one go where the cache has no place for them
 _ROW_FLOPS = 2e10
 _SCORE_VALUES = 1 << 22  # kernel values held at a time when scores are computed
 
@@ -202,29 +202,35 @@ class NumpyEngine(Engine):
         return True
 
     def _rows(self, ids: IntArray) -> Iterator[tuple[np.ndarray, IntArray, IntArray]]:
-        """Kernel rows of ``ids`` as (store, slots, positions in ids): the cached, then the computed."""
+        """Kernel rows of ``ids`` as (store, slots, positions in ids): the cached, then the computed.
+
+        What does not fit beside the cached ones passes through a work space: if it took their place, a
+        working set a little larger than the cache would find nothing there the next time.
+        """
         slots = self.cache.lookup(ids)
         found = np.flatnonzero(slots >= 0)
         if len(found):
             yield self._store, slots[found], found
         missing = np.flatnonzero(slots < 0)
-        chunk = self._rows_at_once()
-        for first in range(0, len(missing), chunk):
-            which = missing[first : first + chunk]
-            if len(which) <= self.cache.capacity:
-                store, at = self._store, self.cache.admit(ids[which])
-            else:
-                store = np.empty((len(which), self.n), dtype=self.dtype)
-                at = np.arange(len(which))
-            with self.profile.phase("kernel rows"):
-                self._compute_rows(ids[which], store, at)
-            self._rows_computed += len(which)
+        kept = self.cache.capacity - len(found)
+        for which in _chunks(missing[:kept], self._rows_at_once()):
+            at = self.cache.admit(ids[which])
+            self._fill_rows(ids[which], self._store, at)
+            yield self._store, at, which
+        passing = min(self._rows_at_once(), _LEAST_ROWS)
+        for which in _chunks(missing[kept:], passing):
+            store, at = np.empty((len(which), self.n), dtype=self.dtype), np.arange(len(which))
+            self._fill_rows(ids[which], store, at)
             yield store, at, which
+
+    @timed("kernel rows")
+    def _fill_rows(self, ids: IntArray, store: np.ndarray, slots: IntArray) -> None:
+        self._compute_rows(ids, store, slots)
+        self._rows_computed += len(ids)
 
     def _rows_at_once(self) -> int:
         """Rows computed in one go: short enough that Ctrl-C is heard within a second."""
-        rows = int(_ROW_FLOPS / (self.n * (features_per_sample(self.task.X) + 20)))
-        return max(1, min(rows, max(self.cache.capacity, _LEAST_ROWS)))
+        return max(1, int(_ROW_FLOPS / (self.n * (features_per_sample(self.task.X) + 20))))
 
     # -- certify -----------------------------------------------------------------------------------
     def _refresh(self) -> None:
@@ -292,3 +298,7 @@ def _largest(score: FloatArray, k: int) -> IntArray:
     top = top[score[top] > 0]
     order = np.lexsort((top, -score[top]))
     return np.asarray(top[order], dtype=np.int64)
+
+
+def _chunks(ids: IntArray, size: int) -> Iterator[IntArray]:
+    return (ids[first : first + size] for first in range(0, len(ids), size))
