@@ -29,7 +29,7 @@ from .typing import FloatArray, IntArray
 
 _EPS_SHARE = 0.2  # of eps: the rest is for rounding z to its bounds
 _STEP = 0.995  # of the way to the boundary
-_ROUND = 1e-7  # z below this share of the sample's budget becomes zero
+_RIDGES = (0.0, 1e-7, 1e-6, 1e-5)  # of the largest K_ii, tried in turn
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,11 @@ class InteriorPoint(Finisher):
             return 0
         face = _Face(block, rows, listed)
         steps = face.minimise(_EPS_SHARE * eps, self.max_iter)
-        delta = face.coefficients() - block.alpha[rows]
-        block.alpha[rows] += delta
+        alpha = face.coefficients()
+        delta = alpha - block.alpha[rows]
+        if not face.change(block.G[rows], delta) < 0:
+            return 0
+        block.alpha[rows] = alpha
         block.shift_gradient(rows, delta)
         return steps
 
@@ -100,6 +103,7 @@ class _Face:
 
     def __init__(self, block: Block, rows: IntArray, listed: np.ndarray) -> None:
         self.y, self.C, self.m = block.y[rows], block.C[rows], block.G.shape[1]
+        self.diagonal = block.diagonal[rows]
         self.sample = [np.flatnonzero(listed[:, r]) for r in range(self.m)]
         ends = np.cumsum([len(s) for s in self.sample])
         self.part = [slice(end - len(s), end) for s, end in zip(self.sample, ends, strict=True)]
@@ -125,13 +129,10 @@ class _Face:
         """Mehrotra's predictor-corrector until ψ ≤ ``eps`` on the listed pairs; returns the steps."""
         n = len(self.z)
         for step in range(max_iter):
+            if self._settled(eps) or not self._factor():
+                return step
             complementarity = self.z * self.slack
             mu = complementarity.sum() / n
-            heavy = self.z > _ROUND * self.budget[self.of]
-            if self.slack[heavy].max(initial=0.0) <= eps:
-                return step
-            if not self._factor():
-                return step
             dz, _, ds = self._newton(complementarity)
             a, b = self._length(self.z, dz), self._length(self.slack, ds)
             ahead = float((self.z + a * dz) @ (self.slack + b * ds)) / n
@@ -144,22 +145,54 @@ class _Face:
             self.slack += b * ds
         return max_iter
 
+    def _heavy(self) -> np.ndarray:
+        """Which pairs keep their weight: moving it would change their gradient by more than their slack.
+
+        A pair on its bound goes to z = 0, s > 0, any other to z > 0, s = 0; z K_ii and s are of the same unit.
+        """
+        largest = np.zeros(len(self.C))
+        np.maximum.at(largest, self.of, self.z)
+        return (self.z * self.diagonal[self.of] >= self.slack) | (self.z == largest[self.of])
+
+    def _settled(self, eps: float) -> bool:
+        """Whether ψ ≤ ``eps`` on the heavy pairs, and dropping the light ones changes no gradient by more.
+
+        |Σ_i K_ij z_ir| ≤ √K_jj Σ_i √K_ii z_ir.
+        """
+        heavy, root = self._heavy(), np.sqrt(self.diagonal)
+        if self.slack[heavy].max() > eps:
+            return False
+        light = np.bincount(self.r, np.where(heavy, 0.0, self.z * root[self.of]))
+        return float(light.max() * root.max()) <= eps
+
     def _factor(self) -> bool:
-        """(H + D)⁻¹ of every class, and the Cholesky factor of A (H + D)⁻¹ Aᵀ."""
+        """(H + D)⁻¹ of every class, and the Cholesky factor of A (H + D)⁻¹ Aᵀ; False where there is none."""
         D = self.slack / self.z
         schur = np.zeros((len(self.C), len(self.C)))
         self.inverse = []
         for H, part, s in zip(self.H, self.part, self.sample, strict=True):
-            M = H + np.diag(D[part])
-            factor, failed = lapack.dpotrf(M, lower=1)
-            if failed:
+            inverse = self._inverse(H, D[part])
+            if inverse is None:
                 return False
-            inverse, _ = lapack.dpotri(factor, lower=1)
-            inverse = np.tril(inverse) + np.tril(inverse, -1).T
             self.inverse.append(inverse)
             schur[np.ix_(s, s)] += inverse
         self.schur, failed = lapack.dpotrf(schur, lower=1, overwrite_a=1)
         return not failed
+
+    def _inverse(self, H: FloatArray, D: FloatArray) -> FloatArray | None:
+        """(H + D + ρ)⁻¹ with the smallest ρ of a few that makes the matrix positive definite, or None.
+
+        float32 rounds the kernel of a nearly singular block to an indefinite one. With ρ the step is that of
+        the problem with ½ ρ ‖Δz‖² about the current point added: shorter, towards the same optimum.
+        """
+        if not len(D):
+            return H
+        for share in _RIDGES:
+            factor, failed = lapack.dpotrf(H + np.diag(D + share * H.diagonal().max()), lower=1, overwrite_a=1)
+            if not failed:
+                inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
+                return np.asarray(np.tril(inverse) + np.tril(inverse, -1).T)
+        return None
 
     def _newton(self, complementarity: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         residual = self.gradient - self.multiplier[self.of] - self.slack
@@ -181,10 +214,14 @@ class _Face:
         return min(1.0, float((-x[falls] / dx[falls]).min(initial=np.inf)))
 
     def coefficients(self) -> FloatArray:
-        """α of the samples, with z near zero rounded to it and the budgets met exactly."""
+        """α of the samples: light pairs lose their weight to the heavy ones of the sample."""
+        weight = np.where(self._heavy(), self.z, 0.0)
+        total = np.bincount(self.of, weight)
         z = self.fixed.copy()
-        light = self.z <= _ROUND * self.budget[self.of]
-        z[self.of, self.r] = np.where(light, 0.0, self.z)
-        total = z.sum(axis=1)
-        z *= (self.C / np.where(total > 0, total, 1.0))[:, None]
+        z[self.of, self.r] = weight * (self.budget / total)[self.of]
         return coefficients(z, self.y, self.C)
+
+    def change(self, G: FloatArray, delta: FloatArray) -> float:
+        """By how much a step of α changes the dual: ⟨G, Δ⟩ + ½ ⟨Δ, H Δ⟩."""
+        d = delta[self.of, self.r]
+        return float(G[self.of, self.r] @ d + 0.5 * d @ self.multiply(d))
