@@ -61,7 +61,9 @@ class InnerSolver(ABC):
 
 
 class Finisher(InnerSolver):
-    """An inner solver for blocks that are nearly solved."""
+    """An inner solver for blocks that are nearly solved: a part of another one, no solver by itself."""
+
+    handles: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def fits(self, block: Block, eps: float) -> bool:
@@ -123,9 +125,9 @@ class CoordinateDescent(InnerSolver):
         updates, done = descend(first)
         if done or self.finish is None:
             return updates
+        refresh()
         if not self.finish.fits(block, eps):
             return updates + descend(max(first, self.max_sweeps - first))[0]
-        refresh()
         return updates + descend(first)[0] if self.finish.solve(problem, block, eps, rng) else updates
 
     def _sweeps(
