@@ -148,7 +148,7 @@ class _Face:
     def _heavy(self) -> np.ndarray:
         """Which pairs keep their weight: moving it would change their gradient by more than their slack.
 
-        A pair on its bound goes to z = 0, s > 0, any other to z > 0, s = 0; z K_ii and s are of the same unit.
+        A pair on its bound goes to z = 0, s > 0, any other to z > 0, s = 0; z K_ii and s have the same unit.
         """
         largest = np.zeros(len(self.C))
         np.maximum.at(largest, self.of, self.z)
@@ -188,7 +188,8 @@ class _Face:
         if not len(D):
             return H
         for share in _RIDGES:
-            factor, failed = lapack.dpotrf(H + np.diag(D + share * H.diagonal().max()), lower=1, overwrite_a=1)
+            M = H + np.diag(D + share * H.diagonal().max())
+            factor, failed = lapack.dpotrf(M.T, lower=1, overwrite_a=1)  # M.T is M, as LAPACK lays it out
             if not failed:
                 inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
                 return np.asarray(np.tril(inverse) + np.tril(inverse, -1).T)
