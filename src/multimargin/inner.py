@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from .problems.base import Rows
 from .typing import FloatArray, IntArray, LabelArray
 from .updates import UPDATES, Update
 
+_NO_LIMIT = 1 << 62
 _VISITS = 400_000  # of samples, before coordinate descent asks whether another method would finish faster
 
 
@@ -66,6 +67,10 @@ class Finisher(InnerSolver):
     handles: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
+    def within(self, updates: int) -> Self:
+        """The same, but refusing what would take longer than so many updates of coordinate descent."""
+
+    @abstractmethod
     def fits(self, block: Block, eps: float) -> bool:
         """Whether it is worth while: the block is nearly solved, and what is undecided is small."""
 
@@ -81,7 +86,7 @@ class CoordinateDescent(InnerSolver):
     With ``reach`` only pairs (i, r) take part that have α_ir ≠ 0 or whose gradient is within ``reach`` times
     the block's largest violation of the row's maximum; the others can hardly become active.
     Where a third of the sweeps (more for small blocks) does not suffice, ``finish`` (an interior point
-    method) solves what is undecided, if that is not too much, and sweeps follow.
+    method) solves what is undecided, if that takes no longer than all updates since it was used last.
     """
 
     name: ClassVar[str] = "coordinate-descent"
@@ -106,7 +111,7 @@ class CoordinateDescent(InnerSolver):
         def descend(sweeps: int) -> tuple[int, bool]:
             return self._sweeps(problem, block, eps, sweeps, rng)
 
-        return self.run(descend, lambda: None, problem, block, eps, rng)
+        return self.run(descend, lambda: None, problem, block, eps, rng, _NO_LIMIT)[0]
 
     def run(
         self,
@@ -116,19 +121,23 @@ class CoordinateDescent(InnerSolver):
         block: Block,
         eps: float,
         rng: np.random.Generator,
-    ) -> int:
+        before: int,
+    ) -> tuple[int, bool]:
         """The method, given ``descend``: up to so many sweeps → updates made, and whether it got to ``eps``.
 
-        ``refresh`` brings the gradient of pairs that did not take part up to date.
+        ``refresh`` brings the gradient of pairs that did not take part up to date, ``before`` is the number
+        of updates since ``finish`` was used. Returns the updates made, and whether it was used now.
         """
-        first = self.max_sweeps if self.finish is None else max(self.max_sweeps // 3, _VISITS // len(block.W))
-        updates, done = descend(first)
-        if done or self.finish is None:
-            return updates
+        finish = None if self.finish is None else self.finish.within(before)
+        if finish is None or not finish.fits(block, eps):
+            return descend(self.max_sweeps)[0], False
+        some = max(self.max_sweeps // 3, _VISITS // len(block.W))
+        updates, done = descend(some)
+        if done:
+            return updates, False
         refresh()
-        if not self.finish.fits(block, eps):
-            return updates + descend(max(first, self.max_sweeps - first))[0]
-        return updates + descend(first)[0] if self.finish.solve(problem, block, eps, rng) else updates
+        used = finish.solve(problem, block, eps, rng) > 0
+        return updates + descend(some)[0], used
 
     def _sweeps(
         self, problem: Problem, block: Block, eps: float, sweeps: int, rng: np.random.Generator

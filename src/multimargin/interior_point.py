@@ -16,8 +16,8 @@ as many rows as there are samples. It takes 10 to 30 steps whatever the conditio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.linalg import lapack
@@ -28,6 +28,8 @@ from .problems.crammer_singer import ON_BOUND, coefficients, simplex_point
 from .typing import FloatArray, IntArray
 
 _EPS_SHARE = 0.2  # of eps: the rest is for rounding z to its bounds
+_WORK_OF_UPDATE = 1e4  # multiply-adds of a step that take as long as an update of coordinate descent
+_TYPICAL_STEPS = 12
 _STEP = 0.995  # of the way to the boundary
 _RIDGES = (0.0, 1e-7, 1e-6, 1e-5)  # of the largest K_ii, tried in turn
 
@@ -58,8 +60,7 @@ class InteriorPoint(Finisher):
 
     def solve(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
         rows, listed = self.undecided(block)
-        work = (listed.sum(axis=0, dtype=np.float64) ** 3).sum() + len(rows) ** 3 / 3
-        if not len(rows) or work > self.most_work:
+        if not len(rows) or _work(listed) > self.most_work:
             return 0
         face = _Face(block, rows, listed)
         steps = face.minimise(_EPS_SHARE * eps, self.max_iter)
@@ -71,11 +72,15 @@ class InteriorPoint(Finisher):
         block.shift_gradient(rows, delta)
         return steps
 
+    def within(self, updates: int) -> Self:
+        return replace(self, most_work=min(self.most_work, updates * _WORK_OF_UPDATE / _TYPICAL_STEPS))
+
     def fits(self, block: Block, eps: float) -> bool:
         if eps > self.latest:
             return False
         active = simplex_point(block.alpha, block.y, block.C) > ON_BOUND * block.C[:, None]
-        return int((active.sum(axis=1) > 1).sum()) <= self.most
+        free = active.sum(axis=1) > 1
+        return int(free.sum()) <= self.most and _work(active[free]) <= self.most_work
 
     def undecided(self, block: Block) -> tuple[IntArray, np.ndarray]:
         """Samples with a choice of classes to put weight on, and which classes these are.
@@ -96,6 +101,11 @@ class InteriorPoint(Finisher):
             rows = rows[:0]
         top = block.G[rows].max(axis=1, keepdims=True)
         return rows, active[rows] | (block.G[rows] >= top - violation)
+
+
+def _work(listed: np.ndarray) -> float:
+    """Multiply-adds of a step over the listed pairs (samples × classes)."""
+    return float((listed.sum(axis=0, dtype=np.float64) ** 3).sum() + len(listed) ** 3 / 3)
 
 
 class _Face:

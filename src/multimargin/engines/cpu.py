@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,6 +35,7 @@ class CpuEngine(NumpyEngine):
     def _load(self) -> None:
         self._layout: Layout | None = None
         self._kept: KeptBlock | None = None
+        self._updates_since_finish = 0
         if self.task.kernel.native is not None:
             dtype = "float64" if self._row_dtype() == np.float64 else self.options.dtype
             self._layout = Layout.plan(self.task.kernel, self.task.X, dtype)
@@ -155,8 +156,11 @@ class CpuEngine(NumpyEngine):
         def descend(sweeps: int) -> tuple[int, bool]:
             return self._sweeps(inner, block, eps, sweeps)
 
-        with blas_threads(self.options.n_threads) if inner.finish else nullcontext():
-            return inner.run(descend, refresh, self.problem, block, eps, self._rng)
+        updates, finished = inner.run(
+            descend, refresh, self.problem, block, eps, self._rng, self._updates_since_finish
+        )
+        self._updates_since_finish = 0 if finished else self._updates_since_finish + updates
+        return updates
 
     def _sweeps(self, inner: CoordinateDescent, block: Block, eps: float, sweeps: int) -> tuple[int, bool]:
         _, updates, violation = _core.coordinate_descent(
