@@ -53,8 +53,8 @@ class InteriorPoint(Finisher):
     name: ClassVar[str] = "interior-point"
     handles: ClassVar[frozenset[str]] = frozenset({"simplex"})
     measure: ClassVar[str] = "psi"
-    most: int = 1500
-    most_work: float = 1.5e9
+    most: int = 3000
+    most_work: float = 5e9
     latest: float = 0.02
     max_iter: int = 60
 
