@@ -162,7 +162,7 @@ class _Face:
         """
         largest = np.zeros(len(self.C))
         np.maximum.at(largest, self.of, self.z)
-        return (self.z * self.diagonal[self.of] >= self.slack) | (self.z == largest[self.of])
+        return np.asarray((self.z * self.diagonal[self.of] >= self.slack) | (self.z == largest[self.of]))
 
     def _settled(self, eps: float) -> bool:
         """Whether ψ ≤ ``eps`` on the heavy pairs, and dropping the light ones changes no gradient by more.
@@ -173,7 +173,7 @@ class _Face:
         if self.slack[heavy].max() > eps:
             return False
         light = np.bincount(self.r, np.where(heavy, 0.0, self.z * root[self.of]))
-        return float(light.max() * root.max()) <= eps
+        return bool(light.max() * root.max() <= eps)
 
     def _factor(self) -> bool:
         """(H + D)⁻¹ of every class, and the Cholesky factor of A (H + D)⁻¹ Aᵀ; False where there is none."""

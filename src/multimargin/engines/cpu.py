@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
@@ -156,9 +156,12 @@ class CpuEngine(NumpyEngine):
         def descend(sweeps: int) -> tuple[int, bool]:
             return self._sweeps(inner, block, eps, sweeps)
 
-        updates, finished = inner.run(
-            descend, refresh, self.problem, block, eps, self._rng, self._updates_since_finish
-        )
+        # Thousands of small products: where cores are shared, BLAS threads that wait for each other cost far
+        # more than they save.
+        with blas_threads(1) if inner.finish else nullcontext():
+            updates, finished = inner.run(
+                descend, refresh, self.problem, block, eps, self._rng, self._updates_since_finish
+            )
         self._updates_since_finish = 0 if finished else self._updates_since_finish + updates
         return updates
 
