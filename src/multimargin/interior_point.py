@@ -170,7 +170,7 @@ class _Face:
         |Σ_i K_ij z_ir| ≤ √K_jj Σ_i √K_ii z_ir.
         """
         heavy, root = self._heavy(), np.sqrt(self.diagonal)
-        if self.slack[heavy].max() > eps:
+        if self.slack[heavy].max(initial=0.0) > eps:
             return False
         light = np.bincount(self.r, np.where(heavy, 0.0, self.z * root[self.of]))
         return bool(light.max() * root.max() <= eps)

@@ -1,0 +1,97 @@
+"""The kernel block kept between rounds: always the dense matrix's, never larger than allowed."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multimargin.engines.kept_block import KeptBlock
+
+
+def matrix(n, dtype=np.float64, seed=0):
+    A = np.random.default_rng(seed).normal(size=(n, n))
+    return np.ascontiguousarray(A + A.T, dtype=dtype)
+
+
+def take_in(kept, K, W, how="rows", chunk=None, seed=0):
+    """A round as the engine does it: rows from a store in any order, or against the members only."""
+    new = kept.missing(W)
+    if not len(new):
+        return new
+    if how == "columns":
+        everyone = np.concatenate([kept.members, new])
+        kept.extend_by(new, np.ascontiguousarray(K[np.ix_(new, everyone)]), 2)
+        return new
+    place = np.random.default_rng(seed).permutation(len(K))  # sample i's row is in slot place[i]
+    store = np.empty_like(K)
+    store[place] = K
+    for first in range(0, len(new), chunk or len(new)):
+        part = new[first : first + chunk] if chunk else new
+        kept.extend(part, store, place[part], 2)
+    return new
+
+
+def check(kept, K, W):
+    members = kept.members
+    assert len(np.unique(members)) == len(members) <= kept.largest
+    assert np.isin(W, members).all()
+    np.testing.assert_array_equal(kept.kernel, K[np.ix_(members, members)])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(data=st.data(), n=st.integers(1, 40), seed=st.integers(0, 1000))
+def test_any_sequence_of_working_sets(dtype, data, n, seed):
+    """Rows in slots of any order, all at once or in chunks, or only their columns of members."""
+    rng, K = np.random.default_rng(seed), matrix(n, dtype)
+    largest = data.draw(st.integers(1, n + 3))
+    kept = KeptBlock(n, largest, np.dtype(dtype))
+    for _ in range(data.draw(st.integers(1, 8))):
+        size = data.draw(st.integers(1, kept.largest))
+        W = rng.permutation(n)[:size].astype(np.int64)
+        how, chunk = data.draw(st.sampled_from([("rows", None), ("rows", 1), ("rows", 3), ("columns", None)]))
+        take_in(kept, K, W, how, chunk, seed)
+        check(kept, K, W)
+        idle = len(kept.members) - len(W)
+        assert idle <= KeptBlock.DEAD_SHARE * len(W)
+
+
+def test_memory_is_that_of_the_largest():
+    kept = KeptBlock(100, 30, np.dtype(np.float32))
+    assert kept.room.nbytes == kept._values.nbytes == 30 * 30 * 4
+    for seed in range(5):
+        values = kept._values
+        take_in(kept, matrix(100, np.float32), np.random.default_rng(seed).permutation(100)[:30])
+        assert kept._values is values
+        assert np.shares_memory(kept.kernel, values)
+    assert KeptBlock(10, 30, np.dtype(np.float32)).room.size == 100  # never more than all samples
+
+
+def test_more_than_the_largest_is_an_error():
+    kept = KeptBlock(20, 5, np.dtype(np.float64))
+    with pytest.raises(ValueError, match="room"):
+        take_in(kept, matrix(20), np.arange(6))
+
+
+def test_what_is_a_member_is_not_missing():
+    K, kept = matrix(30), KeptBlock(30, 30, np.dtype(np.float64))
+    np.testing.assert_array_equal(take_in(kept, K, np.arange(10)), np.arange(10))
+    np.testing.assert_array_equal(take_in(kept, K, np.array([3, 12, 5, 11])), [12, 11])
+    assert len(take_in(kept, K, np.array([3, 12, 5, 11]))) == 0
+
+
+def test_few_idle_members_stay_and_many_leave():
+    K, kept = matrix(40), KeptBlock(40, 40, np.dtype(np.float64))
+    take_in(kept, K, np.arange(20))
+    take_in(kept, K, np.arange(3, 23))  # three idle of 20: they stay
+    assert set(kept.members) == set(range(23))
+    take_in(kept, K, np.arange(15, 30))  # 15 idle: they leave
+    assert set(kept.members) == set(range(15, 30))
+    check(kept, K, np.arange(15, 30))
+
+
+def test_idle_members_leave_where_they_would_take_the_room():
+    K, kept = matrix(40), KeptBlock(40, 20, np.dtype(np.float64))
+    take_in(kept, K, np.arange(20))
+    take_in(kept, K, np.arange(1, 21))  # one idle, but 21 do not fit
+    assert set(kept.members) == set(range(1, 21))
+    check(kept, K, np.arange(1, 21))
