@@ -1,0 +1,188 @@
+"""Coordinate descent over pairs (sample, class) near the margin: same optimum, feasible, honest about G."""
+
+import numpy as np
+import pytest
+from oracle import assert_feasible, certify, kernel_matrix, one_hot
+
+import multimargin.inner as inner
+from multimargin import _core
+from multimargin.engines.base import EngineOptions, Task
+from multimargin.engines.cpu import CpuEngine
+from multimargin.inner import Block, CoordinateDescent, Finisher
+from multimargin.kernels import make_kernel
+from multimargin.problems import CrammerSinger
+
+MACHINE, M = CrammerSinger(), 20
+DTYPES = [np.float32, np.float64]
+
+
+def clusters(n=240, m=M, seed=0):
+    """Overlapping clusters: a sample has two or three classes to choose from, of many."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(m, size=n).astype(np.int32)
+    return rng.normal(size=(m, 6))[y] + 0.5 * rng.normal(size=(n, 6)), y
+
+
+class Case:
+    """A block that is solved to a violation of 0.2: the classes near the margin are few."""
+
+    def __init__(self, dtype=np.float64, seed=0):
+        X, self.y = clusters(seed=seed)
+        self.K = kernel_matrix("rbf", X, gamma=0.2).astype(dtype)
+        self.C = 4.0 * np.random.default_rng(seed).uniform(0.3, 3.0, len(self.y))
+        self.alpha, self.G = np.zeros((len(self.y), M)), -one_hot(self.y, M)
+        self.descend(np.inf, eps=0.2)
+        self.refresh()
+
+    def refresh(self):
+        self.G = self.gradient()
+
+    def gradient(self):
+        return self.K.astype(np.float64) @ self.alpha - one_hot(self.y, M)
+
+    def judge(self):
+        return certify(self.K.astype(np.float64), self.y, self.alpha, self.C)
+
+    def descend(self, width, eps=1e-6, room=None, relax=1.0, sweeps=5000):
+        room = np.empty(len(self.y) ** 2, dtype=self.K.dtype) if room is None else room
+        _, K, diagonal, alpha, G, y, C = self.block()
+        return _core.coordinate_descent(
+            K, diagonal, G, alpha, y, C, "sort", eps, sweeps, 1, True, relax, width, room
+        )
+
+    def rounds(self, reach, eps=1e-6, **options):
+        """Descents with a fresh list each, as the outer loop makes them."""
+        for _ in range(100):
+            worst = self.judge().psi.max()
+            if worst <= eps:
+                return self
+            self.descend(reach * worst, eps, **options)
+            self.refresh()
+        raise AssertionError(f"violation {worst} after 100 rounds")
+
+    def block(self):
+        diagonal = np.diag(self.K).astype(np.float64)
+        return Block(np.arange(len(self.y)), self.K, diagonal, self.alpha, self.G, self.y, self.C)
+
+    def listed(self, width):
+        return CoordinateDescent(reach=1.0).pairs(self.block(), width)
+
+
+@pytest.fixture(scope="module")
+def optimum():
+    return {dtype: Case(dtype).rounds(np.inf).judge().dual for dtype in DTYPES}
+
+
+@pytest.mark.parametrize("relax", [0.7, 1.0, 1.3, 1.9])
+@pytest.mark.parametrize("reach", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rounds_end_at_the_optimum_of_all_pairs(dtype, reach, relax, optimum):
+    case = Case(dtype).rounds(reach, relax=relax)
+    assert_feasible(case.alpha, case.y, case.C, atol=1e-12)
+    assert case.judge().dual == pytest.approx(optimum[dtype], rel=1e-7)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("sweeps", [1, 4, 1000])
+def test_only_listed_pairs_move_and_have_their_gradient(dtype, sweeps):
+    case = Case(dtype)
+    start, G, width = case.alpha.copy(), case.G.copy(), 0.02
+    listed = case.listed(width)
+    assert 0.05 < listed.mean() < 0.3
+    before = case.judge().dual
+    case.descend(width, sweeps=sweeps)
+    assert_feasible(case.alpha, case.y, case.C, atol=1e-12)
+    np.testing.assert_array_equal(case.alpha[~listed], start[~listed])
+    np.testing.assert_array_equal(case.G[~listed], G[~listed])
+    # A sample whose own class alone is listed cannot move, and is left out wholly.
+    takes_part = listed & (listed.sum(axis=1) > 1)[:, None]
+    np.testing.assert_allclose(case.G[takes_part], case.gradient()[takes_part], atol=1e-11)
+    assert case.judge().dual < before
+
+
+@pytest.mark.parametrize("reach", [0.0, 0.1, 0.5])
+def test_reaches_what_the_specification_reaches(reach):
+    """One descent over the same list, native and plain: the same optimum of the listed pairs."""
+    native, plain = Case(), Case()
+    worst = native.judge().psi.max()
+    native.descend(reach * worst, eps=1e-7)
+    solver = CoordinateDescent(reach=reach, max_sweeps=2000)
+    solver.solve(MACHINE, plain.block(), 1e-7, np.random.default_rng(0))
+    assert native.judge().dual == pytest.approx(plain.judge().dual, rel=1e-9)
+    np.testing.assert_allclose(native.gradient(), plain.gradient(), atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_without_room_all_pairs_take_part(dtype):
+    """The work space is too small, or there is none: the same as an infinite width, to the last bit."""
+    everyone, small = Case(dtype), Case(dtype)
+    everyone.descend(np.inf)
+    small.descend(0.02, room=np.empty(10, dtype=dtype))
+    np.testing.assert_array_equal(everyone.alpha, small.alpha)
+    np.testing.assert_allclose(small.G, small.gradient(), atol=1e-11)
+
+
+def test_the_kernel_may_be_the_corner_of_a_larger_array():
+    plain, corner = Case(), Case()
+    n = len(plain.y)
+    large = np.full((n + 7, n + 7), np.nan)
+    large[:n, :n] = corner.K
+    corner.K = large[:n, :n]
+    for case in (plain, corner):
+        case.descend(0.02)
+    np.testing.assert_array_equal(plain.alpha, corner.alpha)
+
+
+@pytest.mark.parametrize("relax", [-1.0, 0.0, 2.0, np.nan])
+def test_relaxation_outside_of_0_to_2_is_refused(relax):
+    with pytest.raises(ValueError, match="relax"):
+        CoordinateDescent(relax=relax)
+    with pytest.raises(ValueError, match="relax"):
+        Case().descend(1.0, relax=relax)
+
+
+@pytest.mark.parametrize("reach", [-0.1, np.nan])
+def test_negative_reach_is_refused(reach):
+    with pytest.raises(ValueError, match="reach"):
+        CoordinateDescent(reach=reach)
+    with pytest.raises(ValueError, match="width"):
+        Case().descend(reach)
+
+
+def test_room_of_another_precision_is_refused():
+    with pytest.raises(ValueError, match="room"):
+        Case(np.float64).descend(1.0, room=np.empty(100, dtype=np.float32))
+
+
+class Never(Finisher):
+    """Fits no block."""
+
+    name, handles, measure = "never", frozenset({"simplex"}), "psi"
+
+    def fits(self, block, eps):
+        return False
+
+    def solve(self, problem, block, eps, rng):
+        raise AssertionError("it does not fit")
+
+
+def test_a_second_descent_starts_from_the_true_gradient(monkeypatch):
+    """Pairs that the first one did not list have an old gradient; the second must not list them by it."""
+    X, y = clusters(600, 30)
+    kernel = make_kernel("rbf", degree=3, gamma=0.2, coef0=0.0).resolve(X, None)
+    task = Task(MACHINE, kernel, X, y, np.full(600, 5.0), 30)
+    engine = CpuEngine(task, EngineOptions(block_share=0.3))
+    block = engine.block(np.arange(600), keep=True)
+    engine.solve(CoordinateDescent(max_sweeps=4000), block, 0.3)
+    K = kernel_matrix("rbf", X, gamma=0.2)
+    errors, sweeps = [], engine._sweeps
+
+    def watched(*arguments):
+        errors.append(np.abs(K @ block.alpha - one_hot(y, 30) - block.G).max())
+        return sweeps(*arguments)
+
+    monkeypatch.setattr(engine, "_sweeps", watched)
+    monkeypatch.setattr(inner, "_VISITS", 1200)  # two sweeps, then the question whether to finish
+    engine.solve(CoordinateDescent(reach=0.1, max_sweeps=2, finish=Never()), block, 1e-3)
+    assert len(errors) == 2
+    assert max(errors) < 1e-10
