@@ -133,6 +133,16 @@ def test_the_kernel_may_be_the_corner_of_a_larger_array():
     np.testing.assert_array_equal(plain.alpha, corner.alpha)
 
 
+def test_more_classes_than_16_bits_hold():
+    m = 70_000
+    y = np.array([0, m - 1], dtype=np.int32)
+    alpha, G = np.zeros((2, m)), np.zeros((2, m))
+    G[[0, 1], y] = -1.0
+    _core.coordinate_descent(np.eye(2), np.ones(2), G, alpha, y, np.ones(2), "sort", 1e-6, 10, 0, True)
+    np.testing.assert_allclose(alpha.sum(axis=1), 0.0, atol=1e-9)
+    assert (alpha[[0, 1], y] > 0.5).all()
+
+
 @pytest.mark.parametrize("relax", [-1.0, 0.0, 2.0, np.nan])
 def test_relaxation_outside_of_0_to_2_is_refused(relax):
     with pytest.raises(ValueError, match="relax"):
@@ -154,10 +164,10 @@ def test_room_of_another_precision_is_refused():
         Case(np.float64).descend(1.0, room=np.empty(100, dtype=np.float32))
 
 
-class Refuses(Finisher):
-    """Leaves every block as it is."""
+class Idle(Finisher):
+    """Fits every block, and does nothing."""
 
-    name, handles, measure = "refuses", frozenset({"simplex"}), "psi"
+    name, handles, measure = "idle", frozenset({"simplex"}), "psi"
 
     def within(self, updates):
         return self
@@ -186,6 +196,6 @@ def test_a_second_descent_starts_from_the_true_gradient(monkeypatch):
 
     monkeypatch.setattr(engine, "_sweeps", watched)
     monkeypatch.setattr(inner, "_VISITS", 1200)  # two sweeps, then the question whether to finish
-    engine.solve(CoordinateDescent(reach=0.1, max_sweeps=2, finish=Refuses()), block, 1e-3)
+    engine.solve(CoordinateDescent(reach=0.1, max_sweeps=2, finish=Idle()), block, 1e-3)
     assert len(errors) == 2
     assert max(errors) < 1e-10

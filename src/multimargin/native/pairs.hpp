@@ -76,9 +76,9 @@ class PairBlock {
   };
   struct Pair {
     double alpha;
-    std::int32_t at;  // where its gradient is, in G_
-    std::int16_t r;   // class
-    std::int8_t uses;  // of its kernel row: 0, 1, or more, and then it is in room
+    std::int32_t at;         // where its gradient is, in G_
+    std::uint32_t r : 30;    // class
+    std::uint32_t uses : 2;  // of its kernel row: 0, 1, or more, and then it is in room
   };
   struct Class {
     Index size = 0;     // samples that have the class
@@ -86,6 +86,8 @@ class PairBlock {
     T* room = nullptr;  // for their kernel block; null: the rows of K itself
     std::vector<std::int32_t> members;
   };
+
+  static constexpr std::uint32_t kLargestClass = (1u << 30) - 1;
 
   static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
 
@@ -119,7 +121,7 @@ class PairBlock {
         s.own = static_cast<std::int32_t>(pairs_.size()) - s.first;
       else if (!listed(r))
         continue;
-      pairs_.push_back({b_.alpha[i * b_.m + r], 0, static_cast<std::int16_t>(r), 0});
+      pairs_.push_back({b_.alpha[i * b_.m + r], 0, static_cast<std::uint32_t>(r) & kLargestClass, 0});
     }
     if (pairs_.size() == size(s.first) + 1) pairs_.pop_back();
     s.count = static_cast<std::int32_t>(pairs_.size()) - s.first;
