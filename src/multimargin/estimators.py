@@ -100,7 +100,7 @@ class KernelSVC(CallbackSupportMixin, LabelNoiseMixin, ClassifierMixin, BaseEsti
     random_state : int, RandomState or None, default=None
         Seed of the order in which samples are visited. None is a fixed seed: fits are reproducible.
     verbose : int, default=0
-        1 shows progress (a bar where tqdm is installed), 2 shows lines.
+        1 shows progress (a bar where tqdm is installed); 2 shows lines, and at the end where the time went.
     callback : callable or None, default=None
         Called with a :class:`multimargin.solution.TraceRow` after every outer iteration; a true answer
         stops the fit.
@@ -128,7 +128,8 @@ class KernelSVC(CallbackSupportMixin, LabelNoiseMixin, ClassifierMixin, BaseEsti
         Certified in float64; the dual is minimised, and the gap is their sum. The gap is a proof for
         positive semidefinite kernels only.
     trace_ : Trace
-        One row an outer iteration.
+        One row an outer iteration; ``trace_.info`` has what was used and, as "profile", the seconds of each
+        phase.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)

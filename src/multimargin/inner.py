@@ -79,14 +79,36 @@ class Finisher(InnerSolver):
 class CoordinateDescent(InnerSolver):
     """Block coordinate descent with an exact (or Frank-Wolfe) single-sample update.
 
-    Shuffled sweeps over W; only rows with ψ_i above a threshold are updated. With ``staged`` the
-    threshold starts at half the largest violation and falls by 0.3 a stage down to ``eps``.
-    ``relax`` is ω of over-relaxation: the single-sample problem is solved with K_ii / ω, as in SOR (ω = 1 is
-    exact; ω < 2 still descends); it cuts the updates of ill-conditioned blocks by a quarter.
-    With ``reach`` only pairs (i, r) take part that have α_ir ≠ 0 or whose gradient is within ``reach`` times
-    the block's largest violation of the row's maximum; the others can hardly become active.
-    Where a third of the sweeps (more for small blocks) does not suffice, ``finish`` (an interior point
-    method) solves what is undecided, if that takes no longer than all updates since it was used last.
+    Shuffled sweeps over W; only rows with ψ_i above a threshold are updated.
+
+    Parameters
+    ----------
+    update : {"sort", "pivot", "bisection", "fixed-point", "smo", "frank-wolfe"}
+        How the problem of a single sample is solved; all but "frank-wolfe" are exact.
+    max_sweeps : int
+        Largest number of sweeps over the block.
+    staged : bool
+        Start with a threshold of half the largest violation, and let it fall by 0.3 a stage down to ``eps``.
+    relax : float
+        ω of over-relaxation, between 0 and 2: the single-sample problem is solved with K_ii / ω, as in SOR.
+        1 is exact; a little more cuts the updates of ill-conditioned blocks.
+    reach : float or None
+        Only pairs (i, r) take part that have α_ir ≠ 0 or whose gradient is within ``reach`` times the block's
+        largest violation of the row's maximum; the others can hardly become active. None is all pairs.
+    finish : Finisher or None
+        Where a third of the sweeps (more for small blocks) does not suffice, this solves what is undecided,
+        if that takes no longer than all updates since it was used last, and sweeps follow.
+
+    Examples
+    --------
+    >>> from multimargin import Decomposition, KernelSVC
+    >>> from multimargin.inner import CoordinateDescent
+    >>> from multimargin.working_set import MaxViolator
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> solver = Decomposition(MaxViolator(q=40), CoordinateDescent("pivot", relax=1.2, reach=0.1))
+    >>> KernelSVC(solver=solver).fit(X, y).status_.converged
+    True
     """
 
     name: ClassVar[str] = "coordinate-descent"

@@ -48,6 +48,20 @@ class InteriorPoint(Finisher):
         Used only for blocks wanted more exactly than this: before, the classes of most samples are undecided.
     max_iter : int
         Largest number of steps.
+
+    Examples
+    --------
+    A kernel so nearly singular that coordinate descent alone would creep:
+
+    >>> from multimargin import Decomposition, KernelSVC
+    >>> from multimargin.inner import CoordinateDescent
+    >>> from multimargin.interior_point import InteriorPoint
+    >>> from multimargin.working_set import Growing
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> solver = Decomposition(Growing(), CoordinateDescent(finish=InteriorPoint(most=500)))
+    >>> KernelSVC(C=1000, gamma=0.001, solver=solver).fit(X, y).status_.converged
+    True
     """
 
     name: ClassVar[str] = "interior-point"
