@@ -193,7 +193,7 @@ class Growing(WorkingSet):
     rank: str = "psi"
     start: int = 256
     whole: int = 2048
-    share: float = 0.4
+    share: float = 0.3
     least: int = 128
     most: int | None = None
 

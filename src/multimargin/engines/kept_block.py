@@ -17,7 +17,7 @@ class KeptBlock:
     """
 
     DEAD_SHARE = 0.25  # of the members may be idle
-    GROWTH = 1.3  # room made at a time
+    GROWTH = 1.05  # room made at a time: every page that is touched costs
 
     def __init__(self, n: int, largest: int, dtype: np.dtype[np.floating]) -> None:
         self.largest = min(n, largest)
@@ -75,6 +75,6 @@ class KeptBlock:
     def _retain(self, kept: np.ndarray) -> None:
         at, K = np.flatnonzero(kept), self._square()
         for to, i in enumerate(at):
-            K[to, : len(at)] = K[i, at]
+            K[to, : len(at)] = np.take(K[i], at)
         self._is_member[self.members[~kept]] = False
         self.members = self.members[kept]
