@@ -106,8 +106,9 @@ def test_callback_sees_every_iteration(digits):
 @pytest.mark.parametrize("method", METHODS)
 def test_callback_may_stop(method, digits, kernel):
     X, y = digits
-    model = svc(solver=SOLVERS[method], tol=1e-6, working_set_size=10 if method == "dasmc" else "auto",
-                callback=lambda row: row.iteration >= 2)  # fmt: skip
+    model = svc(
+        solver=SOLVERS[method], tol=1e-6, working_set_size=10, callback=lambda row: row.iteration >= 2
+    )
     with pytest.warns(ConvergenceWarning, match="callback"):
         model.fit(X, y)
     assert model.status_ is Status.CALLBACK
@@ -126,7 +127,7 @@ def test_callback_that_raises_is_heard(digits):
 @pytest.mark.parametrize("method", METHODS)
 def test_max_iter(method, digits, kernel):
     X, y = digits
-    model = svc(solver=SOLVERS[method], max_iter=1, tol=1e-9)
+    model = svc(solver=SOLVERS[method], max_iter=1, tol=1e-9, working_set_size=10)
     with pytest.warns(ConvergenceWarning, match="max_iter") as caught:
         model.fit(X, y)
     assert caught[0].filename == __file__  # the warning points at the user's line

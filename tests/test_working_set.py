@@ -180,7 +180,7 @@ def test_cooling_ignores_small_violators_at_first():
 def test_growing_keeps_all_support_vectors():
     rng = np.random.default_rng(1)
     engine = StandIn(psi=rng.random(500) + 1)
-    steps = start(Growing(start=20, least=10), engine)
+    steps = start(Growing(start=20, whole=499, least=10), engine)
     first = next(steps).W
     assert len(first) == len(set(first)) == 20
     engine.support = np.sort(first[:15])
@@ -190,6 +190,12 @@ def test_growing_keeps_all_support_vectors():
     added = np.setdiff1d(second, engine.support)
     assert set(added) == set(np.argsort(-engine.psi)[: len(added)])
     assert len(added) >= 10
+
+
+@pytest.mark.parametrize(("n", "block", "size"), [(50, 10**6, 50), (51, 10**6, 8), (50, 30, 30), (51, 5, 5)])
+def test_growing_starts_with_everyone_where_they_are_few(n, block, size):
+    W = next(start(Growing(start=8, whole=50), StandIn(psi=np.ones(n), block=block))).W
+    assert len(set(W)) == len(W) == size
 
 
 def test_growing_respects_the_memory_budget_and_keeps_free_ones_first():
