@@ -156,8 +156,7 @@ class CpuEngine(NumpyEngine):
         def descend(sweeps: int) -> tuple[int, bool]:
             return self._sweeps(inner, block, eps, sweeps)
 
-        # Thousands of small products: where cores are shared, BLAS threads that wait for each other cost far
-        # more than they save.
+        # Thousands of small products: several BLAS threads save little, and on shared cores cost far more.
         with blas_threads(1) if inner.finish else nullcontext():
             updates, finished = inner.run(
                 descend, refresh, self.problem, block, eps, self._rng, self._updates_since_finish
