@@ -66,15 +66,10 @@ class KeptBlock:
         """Move the rows apart to make room for ``count`` members; only memory in use is ever touched."""
         if count <= self._stride:
             return
-        q, old = len(self.members), self._square()
-        self._stride = min(self.largest, int(self.GROWTH * count))
-        new = self._square()
-        for i in range(q - 1, 0, -1):
-            new[i, :q] = old[i, :q]
+        old, self._stride = self._stride, min(self.largest, int(self.GROWTH * count))
+        _core.widen_block(self._values, len(self.members), old, self._stride)
 
     def _retain(self, kept: np.ndarray) -> None:
-        at, K = np.flatnonzero(kept), self._square()
-        for to, i in enumerate(at):
-            K[to, : len(at)] = np.take(K[i], at)
+        _core.retain_block(self._square(), np.flatnonzero(kept))
         self._is_member[self.members[~kept]] = False
         self.members = self.members[kept]

@@ -170,6 +170,27 @@ void bind_extend_block(const KernelBlock& K, Index old, const KernelRows& rows, 
   });
 }
 
+// Calls work(first value) for the dtype at hand.
+template <class Array, class Work>
+void with_values(const Array& values, Work work) {
+  if (values.dtype() == nb::dtype<float>()) return work(static_cast<float*>(values.data()));
+  if (values.dtype() == nb::dtype<double>()) return work(static_cast<double*>(values.data()));
+  throw nb::type_error("kernel values must be float32 or float64");
+}
+
+void bind_widen_block(const KernelRoom& values, Index count, Index old_stride, Index new_stride) {
+  require(0 <= count && count <= old_stride && old_stride <= new_stride, "count <= old_stride <= new_stride must hold");
+  require(count == 0 || (count - 1) * new_stride + count <= length(values), "values has no room for the wider rows");
+  with_values(values, [&](auto* first) { widen_block(first, count, old_stride, new_stride); });
+}
+
+void bind_retain_block(const KernelBlock& K, const Ids& kept) {
+  require(length(K) == 0 || K.stride(1) == 1, "K must have contiguous rows");
+  check_ids(kept, std::min(length(K), length(K, 1)), "kept must be rows of K");
+  for (Index k = 1; k < length(kept); ++k) require(kept.data()[k - 1] < kept.data()[k], "kept must ascend");
+  with_values(K, [&](auto* first) { retain_block(first, K.stride(0), kept.data(), length(kept)); });
+}
+
 bool step_from_gain(const std::string& initial_step) {
   if (initial_step == "ell") return true;
   if (initial_step == "projected") return false;
@@ -230,6 +251,10 @@ void bind_solvers(nb::module_& m) {
         "staged"_a, "relax"_a = 1.0, "width"_a = kInfinity, "room"_a.noconvert().none() = nb::none(),
         "Solves the block in place by coordinate descent over the classes within width of the top; returns (sweeps, "
         "updates, violation).");
+  m.def("widen_block", &bind_widen_block, "values"_a.noconvert(), "count"_a, "old_stride"_a, "new_stride"_a,
+        "Moves the rows of a square block in the flat array values further apart.");
+  m.def("retain_block", &bind_retain_block, "K"_a.noconvert(), "kept"_a.noconvert(),
+        "K[i, j] = K[kept[i], kept[j]] in place.");
   m.def("extend_block", &bind_extend_block, "K"_a.noconvert(), "old"_a, "rows"_a.noconvert(), "slots"_a.noconvert(),
         "members"_a.noconvert(), "n_threads"_a,
         "K[p, j] = K[j, p] = rows[slots[p - old], members[j]] for old <= p < len(members), j < len(members).");

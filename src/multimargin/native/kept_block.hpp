@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 
 #include "platform.hpp"
 
@@ -10,6 +11,19 @@ namespace multimargin {
 template <class T>
 MULTIMARGIN_CLONES void gather_row(const T* row, const Index* columns, Index count, T* out) {
   for (Index j = 0; j < count; ++j) out[j] = row[columns[j]];
+}
+
+// Moves the first `count` values of rows 0..count-1 from old_stride to new_stride >= old_stride apart, in place.
+template <class T>
+void widen_block(T* K, Index count, Index old_stride, Index new_stride) {
+  for (Index i = count - 1; i > 0; --i)
+    std::memmove(K + i * new_stride, K + i * old_stride, static_cast<std::size_t>(count) * sizeof(T));
+}
+
+// Keeps the rows and columns `kept` (ascending) of K, moved together, in place.
+template <class T>
+void retain_block(T* K, Index stride, const Index* kept, Index count) {
+  for (Index i = 0; i < count; ++i) gather_row(K + kept[i] * stride, kept, count, K + i * stride);
 }
 
 // K[p, j] = K[j, p] = rows[slots[p - old], members[j]] for the new members p = old..count-1 and all j.
