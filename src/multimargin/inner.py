@@ -151,9 +151,10 @@ class CoordinateDescent(InnerSolver):
         of updates since ``finish`` was used. Returns the updates made, and whether it was used now.
         """
         finish = None if self.finish is None else self.finish.within(before)
+        cheap = _VISITS // len(block.W)
         if finish is None or not finish.fits(block, eps):
-            return descend(self.max_sweeps)[0], False
-        some = max(self.max_sweeps // 3, _VISITS // len(block.W))
+            return descend(max(self.max_sweeps, cheap) if self.finish else self.max_sweeps)[0], False
+        some = max(self.max_sweeps // 3, cheap)
         updates, done = descend(some)
         if done:
             return updates, False
