@@ -169,7 +169,7 @@ class Idle(Finisher):
 
     name, handles, measure = "idle", frozenset({"simplex"}), "psi"
 
-    def within(self, updates):
+    def within(self, updates, memory):
         return self
 
     def fits(self, block, eps):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -22,7 +22,6 @@ from .problems.base import Rows
 from .typing import FloatArray, IntArray, LabelArray
 from .updates import UPDATES, Update
 
-_NO_LIMIT = 1 << 62
 _VISITS = 400_000  # of samples, before coordinate descent asks whether another method would finish faster
 
 
@@ -67,8 +66,8 @@ class Finisher(InnerSolver):
     handles: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
-    def within(self, updates: int) -> Self:
-        """The same, but refusing what would take longer than so many updates of coordinate descent."""
+    def within(self, updates: int, memory: int) -> Self:
+        """The same, refusing what would take longer than so many updates, or more than so many bytes."""
 
     @abstractmethod
     def fits(self, block: Block, eps: float) -> bool:
@@ -133,7 +132,11 @@ class CoordinateDescent(InnerSolver):
         def descend(sweeps: int) -> tuple[int, bool]:
             return self._sweeps(problem, block, eps, sweeps, rng)
 
-        return self.run(descend, lambda: None, problem, block, eps, rng, _NO_LIMIT)[0]
+        return self.run(descend, lambda: None, problem, block, eps, rng)[0]
+
+    def limited(self, updates: int, memory: int) -> Self:
+        """The same with a finisher that takes no longer than so many updates, and no more bytes."""
+        return self if self.finish is None else replace(self, finish=self.finish.within(updates, memory))
 
     def run(
         self,
@@ -143,23 +146,23 @@ class CoordinateDescent(InnerSolver):
         block: Block,
         eps: float,
         rng: np.random.Generator,
-        before: int,
     ) -> tuple[int, bool]:
         """The method, given ``descend``: up to so many sweeps → updates made, and whether it got to ``eps``.
 
-        ``refresh`` brings the gradient of pairs that did not take part up to date, ``before`` is the number
-        of updates since ``finish`` was used. Returns the updates made, and whether it was used now.
+        ``refresh`` brings the gradient of pairs that did not take part up to date. Returns the updates made,
+        and whether ``finish`` was used.
         """
-        finish = None if self.finish is None else self.finish.within(before)
+        if self.finish is None:
+            return descend(self.max_sweeps)[0], False
         cheap = _VISITS // len(block.W)
-        if finish is None or not finish.fits(block, eps):
-            return descend(max(self.max_sweeps, cheap) if self.finish else self.max_sweeps)[0], False
+        if not self.finish.fits(block, eps):
+            return descend(max(self.max_sweeps, cheap))[0], False
         some = max(self.max_sweeps // 3, cheap)
         updates, done = descend(some)
         if done:
             return updates, False
         refresh()
-        used = finish.solve(problem, block, eps, rng) > 0
+        used = self.finish.solve(problem, block, eps, rng) > 0
         return updates + descend(some)[0], used
 
     def _sweeps(

@@ -44,6 +44,8 @@ class InteriorPoint(Finisher):
         Largest number of undecided samples.
     most_work : float
         Largest number of multiply-adds of a step.
+    most_bytes : float
+        Largest memory for its matrices.
     latest : float
         Used only for blocks wanted more exactly than this: before, the classes of most samples are undecided.
     max_iter : int
@@ -69,12 +71,13 @@ class InteriorPoint(Finisher):
     measure: ClassVar[str] = "psi"
     most: int = 3000
     most_work: float = 5e9
+    most_bytes: float = 1e9
     latest: float = 0.02
     max_iter: int = 60
 
     def solve(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
         rows, listed = self.undecided(block)
-        if not len(rows) or _work(listed) > self.most_work:
+        if not len(rows) or not self._affords(listed):
             return 0
         face = _Face(block, rows, listed)
         steps = face.minimise(_EPS_SHARE * eps, self.max_iter)
@@ -86,15 +89,27 @@ class InteriorPoint(Finisher):
         block.shift_gradient(rows, delta)
         return steps
 
-    def within(self, updates: int) -> Self:
-        return replace(self, most_work=min(self.most_work, updates * _WORK_OF_UPDATE / _TYPICAL_STEPS))
+    def within(self, updates: int, memory: int) -> Self:
+        work = min(self.most_work, updates * _WORK_OF_UPDATE / _TYPICAL_STEPS)
+        return replace(self, most_work=work, most_bytes=min(self.most_bytes, memory))
 
     def fits(self, block: Block, eps: float) -> bool:
         if eps > self.latest:
             return False
         active = simplex_point(block.alpha, block.y, block.C) > ON_BOUND * block.C[:, None]
         free = active.sum(axis=1) > 1
-        return int(free.sum()) <= self.most and _work(active[free]) <= self.most_work
+        return int(free.sum()) <= self.most and self._affords(active[free])
+
+    def _affords(self, listed: np.ndarray) -> bool:
+        """Whether a step over the listed pairs (samples × classes) keeps to the limits.
+
+        Multiply-adds: a factor and an inverse of every class's block, a factor over the samples. Memory: the
+        block and its inverse of every class, one more of the largest, and the matrix over the samples.
+        """
+        u, s = listed.sum(axis=0, dtype=np.float64), float(len(listed))
+        work = (u**3).sum() + s**3 / 3
+        size = 8 * (2 * (u**2).sum() + 3 * u.max(initial=0.0) ** 2 + s**2)
+        return bool(work <= self.most_work and size <= self.most_bytes)
 
     def undecided(self, block: Block) -> tuple[IntArray, np.ndarray]:
         """Samples with a choice of classes to put weight on, and which classes these are.
@@ -115,11 +130,6 @@ class InteriorPoint(Finisher):
             rows = rows[:0]
         top = block.G[rows].max(axis=1, keepdims=True)
         return rows, active[rows] | (block.G[rows] >= top - violation)
-
-
-def _work(listed: np.ndarray) -> float:
-    """Multiply-adds of a step over the listed pairs (samples × classes)."""
-    return float((listed.sum(axis=0, dtype=np.float64) ** 3).sum() + len(listed) ** 3 / 3)
 
 
 class _Face:

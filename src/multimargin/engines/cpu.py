@@ -158,9 +158,8 @@ class CpuEngine(NumpyEngine):
 
         # Thousands of small products: several BLAS threads save little, and on shared cores cost far more.
         with blas_threads(1) if inner.finish else nullcontext():
-            updates, finished = inner.run(
-                descend, refresh, self.problem, block, eps, self._rng, self._updates_since_finish
-            )
+            limited = inner.limited(self._updates_since_finish, self._block_bytes() // 5)
+            updates, finished = limited.run(descend, refresh, self.problem, block, eps, self._rng)
         self._updates_since_finish = 0 if finished else self._updates_since_finish + updates
         return updates
 

@@ -167,9 +167,11 @@ class NumpyEngine(Engine):
         return self.problem.group(self.alpha[ids], self.task.y[ids], self.task.C[ids])
 
     def largest_block(self) -> int:
-        """The kernel block and as much again to work with."""
-        share = int(self.options.block_share * self.options.cache_bytes)
-        return math.isqrt(max(share, _LEAST_BLOCK_BYTES) // (2 * self.dtype.itemsize))
+        """Two fifths of the memory for the kernel block, as much to work with it, the rest for finishers."""
+        return math.isqrt(int(0.4 * self._block_bytes()) // self.dtype.itemsize)
+
+    def _block_bytes(self) -> int:
+        return max(int(self.options.block_share * self.options.cache_bytes), _LEAST_BLOCK_BYTES)
 
     def counts(self) -> Counts:
         return Counts(self._rows_computed, self.cache.hits, self.cache.evictions)
