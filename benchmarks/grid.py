@@ -69,10 +69,10 @@ def check(report: Report, data: str, found: dict[tuple[float, float], dict[str, 
 def main() -> int:
     parser = options(__doc__)
     parser.add_argument("--data", nargs="+", choices=ROWS, help="these only")
-    parser.add_argument("--cap", type=float, help="seconds for a fit (60, short form: 5)")
+    parser.add_argument("--cap", type=float, help="seconds for a fit (60, short form: 2)")
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
-    args.cap = args.cap or (60.0 if args.full else 5.0)
+    args.cap = args.cap or (60.0 if args.full else 2.0)
     report = Report("grid", args, words=("PASS", "MISS"))
     for data in args.data or (ROWS if args.full else ("letter",)):
         problem = load(data, ROWS[data], TEST_ROWS)
