@@ -52,7 +52,7 @@ def test_any_sequence_of_working_sets(dtype, data, n, seed):
         take_in(kept, K, W, how, chunk, seed)
         check(kept, K, W)
         idle = len(kept.members) - len(W)
-        assert idle <= KeptBlock.DEAD_SHARE * len(W)
+        assert idle <= KeptBlock.IDLE_SHARE * len(W)
 
 
 def test_memory_is_that_of_the_largest():

@@ -158,7 +158,7 @@ class CpuEngine(NumpyEngine):
 
         # Thousands of small products: several BLAS threads save little, and on shared cores cost far more.
         with blas_threads(1) if inner.finish else nullcontext():
-            limited = inner.limited(self._updates_since_finish, self._block_bytes() // 5)
+            limited = inner.limited(self._updates_since_finish, self._finisher_bytes())
             updates, finished = limited.run(descend, refresh, self.problem, block, eps, self._rng)
         self._updates_since_finish = 0 if finished else self._updates_since_finish + updates
         return updates

@@ -16,7 +16,7 @@ class KeptBlock:
     of it; untouched pages of both cost nothing.
     """
 
-    DEAD_SHARE = 0.25  # of the members may be idle
+    IDLE_SHARE = 0.25  # of the working set: so many members may be outside it
     GROWTH = 1.05  # room made at a time: every page that is touched costs
 
     def __init__(self, n: int, largest: int, dtype: np.dtype[np.floating]) -> None:
@@ -40,7 +40,7 @@ class KeptBlock:
         """The samples of ``W`` that are not members yet; makes room for them by leaving idle members out."""
         new = W[~self._is_member[W]]
         idle = len(self.members) + len(new) - len(W)
-        if idle > self.DEAD_SHARE * len(W) or len(W) + idle > self.largest:
+        if idle > self.IDLE_SHARE * len(W) or len(W) + idle > self.largest:
             self._retain(np.isin(self.members, W))
         return new
 

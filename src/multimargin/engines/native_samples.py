@@ -30,9 +30,8 @@ _FLOAT32_LARGEST = 1e15  # squares must not overflow float32
 _DENSE_SHARE = 1 / 8
 _BINARY_SHARE = 1 / 50  # here one line of bytes stands for many entries, so more memory buys more speed
 
-_PORTABLE_SHARE = (
-    0.3  # without vector instructions for them, products of integers win only where most are zero
-)
+# Without vector instructions for them, products of integers win only where fewer values are not zero.
+_PORTABLE_SHARE = 0.3
 
 _core.set_blas(scipy.linalg.cython_blas.__pyx_capi__["sgemm"], scipy.linalg.cython_blas.__pyx_capi__["dgemm"])
 

@@ -23,6 +23,9 @@ TINY_DIAGONAL = 1e-12  # K_ii is at least this share of the largest, except wher
 _FULL_CHECK_EVERY = 20  # shrinking: checks between two that look at all samples
 _CALM_CHECKS = 3  # shrinking: full checks a zero sample must pass to be left out
 _LEAST_BLOCK_BYTES = 32 << 20  # work space for a kernel block, however small the cache
+_BLOCK_PART = (
+    0.4  # of the memory for blocks: the block, and as much to work with it; the rest is for finishers
+)
 _LEAST_ROWS = 64  # computed in one go where the cache has no place for them
 _ROW_FLOPS = 2e10
 _SCORE_VALUES = 1 << 22  # kernel values held at a time when scores are computed
@@ -167,8 +170,10 @@ class NumpyEngine(Engine):
         return self.problem.group(self.alpha[ids], self.task.y[ids], self.task.C[ids])
 
     def largest_block(self) -> int:
-        """Two fifths of the memory for the kernel block, as much to work with it, the rest for finishers."""
-        return math.isqrt(int(0.4 * self._block_bytes()) // self.dtype.itemsize)
+        return math.isqrt(int(_BLOCK_PART * self._block_bytes()) // self.dtype.itemsize)
+
+    def _finisher_bytes(self) -> int:
+        return int((1 - 2 * _BLOCK_PART) * self._block_bytes())
 
     def _block_bytes(self) -> int:
         return max(int(self.options.block_share * self.options.cache_bytes), _LEAST_BLOCK_BYTES)

@@ -4,14 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "platform.hpp"
+#include "block.hpp"
 
 namespace multimargin {
-
-template <class T>
-MULTIMARGIN_CLONES void gather_row(const T* row, const Index* columns, Index count, T* out) {
-  for (Index j = 0; j < count; ++j) out[j] = row[columns[j]];
-}
 
 // Moves the first `count` values of rows 0..count-1 from old_stride to new_stride >= old_stride apart, in place.
 template <class T>

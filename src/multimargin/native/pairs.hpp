@@ -172,10 +172,6 @@ class PairBlock {
     add_row(copy, r.size, delta, G);
   }
 
-  static MULTIMARGIN_CLONES void gather_row(const T* row, const std::int32_t* columns, Index count, T* out) {
-    for (Index j = 0; j < count; ++j) out[j] = row[columns[j]];
-  }
-
   static MULTIMARGIN_CLONES void add_gathered(const T* __restrict row, const std::int32_t* columns, Index n, double delta,
                                               double* __restrict G) {
     for (Index j = 0; j < n; ++j) G[j] += delta * static_cast<double>(row[columns[j]]);
