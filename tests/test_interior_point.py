@@ -134,7 +134,7 @@ def test_cut_short_it_is_no_worse(max_iter):
 
 
 def test_without_a_factor_it_is_no_worse(monkeypatch):
-    monkeypatch.setattr(interior_point._Face, "_factor", lambda self: False)
+    monkeypatch.setattr(interior_point._Face, "_factor", lambda self, D: False)
     assert untouched(half_solved(sweeps=60))
 
 
@@ -197,11 +197,11 @@ def test_interrupted_inside_it_keeps_a_feasible_model(monkeypatch):
     """Ctrl-C in the third step of the interior point method."""
     factor, steps = interior_point._Face._factor, []
 
-    def interrupting(self):
+    def interrupting(self, D):
         steps.append(1)
         if len(steps) == 3:
             os.kill(os.getpid(), signal.SIGINT)
-        return factor(self)
+        return factor(self, D)
 
     monkeypatch.setattr(interior_point._Face, "_factor", interrupting)
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)

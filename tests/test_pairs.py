@@ -169,7 +169,7 @@ class Idle(Finisher):
 
     name, handles, measure = "idle", frozenset({"simplex"}), "psi"
 
-    def within(self, updates, memory):
+    def within(self, work, memory):
         return self
 
     def fits(self, block, eps):

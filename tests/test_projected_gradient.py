@@ -174,12 +174,12 @@ def test_coordinate_descent_stops_at_its_cap_no_worse(side):
 def test_native_descent_reports_the_violation_it_leaves():
     problem = Problem(2, n=30)
     alpha, G = problem.alpha.copy(), problem.G.copy()
-    sweeps, updates, violation = _core.coordinate_descent(
+    sweeps, updates, violation, work = _core.coordinate_descent(
         problem.K, np.diag(problem.K).copy(), G, alpha, problem.y, problem.C, "sort", 1e-3, 10_000, 0, True
     )
     assert violation == pytest.approx(problem.measures(alpha)[0].max(), rel=1e-6, abs=1e-9)
     assert violation <= 1e-3
-    assert 0 < sweeps and 0 < updates
+    assert 0 < sweeps and 0 < updates < work
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

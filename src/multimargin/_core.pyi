@@ -124,7 +124,8 @@ def coordinate_descent(
     relax: float = 1.0,
     width: float = ...,
     room: np.ndarray | None = None,
-) -> tuple[int, int, float]: ...
+    most_work: int = ...,
+) -> tuple[int, int, float, int]: ...
 def projected_gradient(
     K: _Floats,
     G: _F64,

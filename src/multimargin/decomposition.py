@@ -16,6 +16,7 @@ import numpy as np
 
 from .engines.base import Certificate, Engine
 from .inner import Block, CoordinateDescent, InnerSolver
+from .low_rank import Leap, LowRank
 from .monitor import Monitor
 from .problems import Problem
 from .solution import Solution, Status
@@ -51,6 +52,9 @@ class Decomposition:
     polish : int
         Problems of at most this many samples are finally solved as one block to almost float64 accuracy, so
         that the model hardly depends on the order of the rows.
+    leap : LowRank or None
+        Where the kernel is nearly of low rank, solve for all samples at once with an approximate kernel, as
+        soon as the blocks have cost as much as that will; then go on from there.
 
     Examples
     --------
@@ -72,6 +76,7 @@ class Decomposition:
     inner_floor: float = 0.1
     settle: bool = False
     polish: int = 0
+    leap: LowRank | None = None
 
     def __post_init__(self) -> None:
         if self.stop not in ("psi", "gain"):
@@ -122,8 +127,9 @@ class Decomposition:
     ) -> tuple[Status, Certificate]:
         """Alternate descents and exact proofs until a proof succeeds, a limit is met, or neither helps."""
         dual, violation = math.inf, math.inf  # of the last proof
+        leap = None if self.leap is None else Leap(self.leap, engine)
         for _ in range(_MOST_PROOFS):
-            status = self._descend(engine, monitor, tol, rng, keep)
+            status = self._descend(engine, monitor, tol, rng, keep, leap)
             try:
                 if status in (Status.CONVERGED, Status.STALLED):
                     self._finish(engine, monitor, tol)
@@ -171,7 +177,13 @@ class Decomposition:
             monitor.record(engine, Choice(W, tol), steps)
 
     def _descend(
-        self, engine: Engine, monitor: Monitor, tol: float, rng: np.random.Generator, keep: bool
+        self,
+        engine: Engine,
+        monitor: Monitor,
+        tol: float,
+        rng: np.random.Generator,
+        keep: bool,
+        leap: Leap | None,
     ) -> Status:
         """Iterate until the rule finds no violator, a limit is met, or nothing moves."""
         n, still, flat, lowest = engine.n, 0, 0, math.inf
@@ -181,7 +193,9 @@ class Decomposition:
                     return status
                 block = engine.block(choice.W, keep=self.working_set.grows)
                 steps = engine.solve(self.inner, block, self._inner_eps(engine.problem, block, n, tol))
-                still = 0 if engine.update(block) else still + 1
+                moved = engine.update(block)
+                leapt = leap is not None and leap.take(tol)
+                still = 0 if moved or leapt else still + 1
                 flat = 0 if _falls(engine.dual, lowest) else flat + 1
                 lowest = min(lowest, engine.dual)
                 if status := monitor.record(engine, choice, steps):

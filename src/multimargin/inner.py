@@ -66,8 +66,8 @@ class Finisher(InnerSolver):
     handles: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
-    def within(self, updates: int, memory: int) -> Self:
-        """The same, refusing what would take longer than so many updates, or more than so many bytes."""
+    def within(self, work: int, memory: int) -> Self:
+        """The same, refusing what would take longer than so much work of descent, or more bytes."""
 
     @abstractmethod
     def fits(self, block: Block, eps: float) -> bool:
@@ -134,9 +134,9 @@ class CoordinateDescent(InnerSolver):
 
         return self.run(descend, lambda: None, problem, block, eps, rng)[0]
 
-    def limited(self, updates: int, memory: int) -> Self:
-        """The same with a finisher that takes no longer than so many updates, and no more bytes."""
-        return self if self.finish is None else replace(self, finish=self.finish.within(updates, memory))
+    def limited(self, work: int, memory: int) -> Self:
+        """The same with a finisher that takes no longer than so much work, and no more bytes."""
+        return self if self.finish is None else replace(self, finish=self.finish.within(work, memory))
 
     def run(
         self,

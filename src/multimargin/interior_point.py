@@ -2,16 +2,12 @@
 
 Coordinate descent finds out quickly which coefficients are at their bounds, and then creeps where the kernel
 is nearly singular (small gamma, large C). What is left is small: the pairs (i, r) off their bounds, or about
-to be. Over those, with z = C e_y - α (so that the gradient in z is -G) and all else fixed,
+to be. Over those the predictor-corrector method is used, where H is block diagonal over classes, K between
+the samples that have the class, and its system
 
-    minimise  ½ ⟨Δz, H Δz⟩ - ⟨G, Δz⟩   subject to   z ≥ 0,   Σ_r z_ir = b_i,
+    (H + D) dz - Aᵀ dλ = t,   A dz = u
 
-where H is block diagonal over classes, K between the samples that have the class. A Newton step of Mehrotra's
-method solves, with D = s/z for the dual slacks s,
-
-    (H + D) dz - Aᵀ dλ = t,   A dz = u   by one Cholesky factor a class, and one of A (H + D)⁻¹ Aᵀ,
-
-as many rows as there are samples. It takes 10 to 30 steps whatever the condition of K.
+is solved by one Cholesky factor a class, and one of A (H + D)⁻¹ Aᵀ, as many rows as there are samples.
 """
 
 from __future__ import annotations
@@ -23,14 +19,14 @@ import numpy as np
 from scipy.linalg import lapack
 
 from .inner import Block, Finisher
+from .predictor_corrector import PairProblem
 from .problems import Problem
 from .problems.crammer_singer import ON_BOUND, coefficients, simplex_point
 from .typing import FloatArray, IntArray
 
 _EPS_SHARE = 0.2  # of eps: the rest is for rounding z to its bounds
-_WORK_OF_UPDATE = 1e4  # multiply-adds of a step that take as long as an update of coordinate descent
+_WORK_OF_DESCENT = 5.0  # multiply-adds of a step that take as long as one value of coordinate descent
 _TYPICAL_STEPS = 12
-_STEP = 0.995  # of the way to the boundary
 _RIDGES = (0.0, 1e-7, 1e-6, 1e-5)  # of the largest K_ii, tried in turn
 
 
@@ -89,9 +85,9 @@ class InteriorPoint(Finisher):
         block.shift_gradient(rows, delta)
         return steps
 
-    def within(self, updates: int, memory: int) -> Self:
-        work = min(self.most_work, updates * _WORK_OF_UPDATE / _TYPICAL_STEPS)
-        return replace(self, most_work=work, most_bytes=min(self.most_bytes, memory))
+    def within(self, work: int, memory: int) -> Self:
+        most = min(self.most_work, work * _WORK_OF_DESCENT / _TYPICAL_STEPS)
+        return replace(self, most_work=most, most_bytes=min(self.most_bytes, memory))
 
     def fits(self, block: Block, eps: float) -> bool:
         if eps > self.latest:
@@ -132,8 +128,8 @@ class InteriorPoint(Finisher):
         return rows, active[rows] | (block.G[rows] >= top - violation)
 
 
-class _Face:
-    """The problem over the listed pairs of some samples; vectors run over pairs, class after class."""
+class _Face(PairProblem):
+    """The problem over the listed pairs of some samples."""
 
     def __init__(self, block: Block, rows: IntArray, listed: np.ndarray) -> None:
         self.y, self.C, self.m = block.y[rows], block.C[rows], block.G.shape[1]
@@ -141,67 +137,22 @@ class _Face:
         self.sample = [np.flatnonzero(listed[:, r]) for r in range(self.m)]
         ends = np.cumsum([len(s) for s in self.sample])
         self.part = [slice(end - len(s), end) for s, end in zip(self.sample, ends, strict=True)]
-        self.of = np.concatenate(self.sample)  # sample of each pair
+        self.of = np.concatenate(self.sample)
         self.r = np.repeat(np.arange(self.m), [len(s) for s in self.sample])
         self.H = [block.K[np.ix_(rows[s], rows[s])].astype(np.float64) for s in self.sample]
         self.fixed = np.where(listed, 0.0, simplex_point(block.alpha[rows], self.y, self.C))
         z = simplex_point(block.alpha[rows], self.y, self.C)[self.of, self.r]
-        self.budget = np.bincount(self.of, z, len(rows))
-        self.gradient = -block.G[rows][self.of, self.r]
+        self.budget = np.asarray(np.bincount(self.of, z, len(rows)), dtype=np.float64)
         inside = self.budget[self.of] / np.bincount(self.of)[self.of]
         self.z = 0.9 * z + 0.1 * inside
-        self.gradient += self.multiply(self.z - z)
-        lowest = np.full(len(rows), np.inf)
-        np.minimum.at(lowest, self.of, self.gradient)
-        self.multiplier = lowest - 0.1
-        self.slack = self.gradient - self.multiplier[self.of]
+        self.gradient = -block.G[rows][self.of, self.r] + self._multiply(self.z - z)
+        self._start(0.1)
 
-    def multiply(self, v: FloatArray) -> FloatArray:
+    def _multiply(self, v: FloatArray) -> FloatArray:
         return np.concatenate([H @ v[part] for H, part in zip(self.H, self.part, strict=True)])
 
-    def minimise(self, eps: float, max_iter: int) -> int:
-        """Mehrotra's predictor-corrector until ψ ≤ ``eps`` on the listed pairs; returns the steps."""
-        n = len(self.z)
-        for step in range(max_iter):
-            if self._settled(eps) or not self._factor():
-                return step
-            complementarity = self.z * self.slack
-            mu = complementarity.sum() / n
-            dz, _, ds = self._newton(complementarity)
-            a, b = self._length(self.z, dz), self._length(self.slack, ds)
-            ahead = float((self.z + a * dz) @ (self.slack + b * ds)) / n
-            target = (ahead / mu) ** 3 * mu
-            dz, dl, ds = self._newton(complementarity + dz * ds - target)
-            a, b = _STEP * self._length(self.z, dz), _STEP * self._length(self.slack, ds)
-            self.z += a * dz
-            self.gradient += a * self.multiply(dz)
-            self.multiplier += b * dl
-            self.slack += b * ds
-        return max_iter
-
-    def _heavy(self) -> np.ndarray:
-        """Which pairs keep their weight: moving it would change their gradient by more than their slack.
-
-        A pair on its bound goes to z = 0, s > 0, any other to z > 0, s = 0; z K_ii and s have the same unit.
-        """
-        largest = np.zeros(len(self.C))
-        np.maximum.at(largest, self.of, self.z)
-        return np.asarray((self.z * self.diagonal[self.of] >= self.slack) | (self.z == largest[self.of]))
-
-    def _settled(self, eps: float) -> bool:
-        """Whether ψ ≤ ``eps`` on the heavy pairs, and dropping the light ones changes no gradient by more.
-
-        |Σ_i K_ij z_ir| ≤ √K_jj Σ_i √K_ii z_ir.
-        """
-        heavy, root = self._heavy(), np.sqrt(self.diagonal)
-        if self.slack[heavy].max(initial=0.0) > eps:
-            return False
-        light = np.bincount(self.r, np.where(heavy, 0.0, self.z * root[self.of]))
-        return bool(light.max() * root.max() <= eps)
-
-    def _factor(self) -> bool:
-        """(H + D)⁻¹ of every class, and the Cholesky factor of A (H + D)⁻¹ Aᵀ; False where there is none."""
-        D = self.slack / self.z
+    def _factor(self, D: FloatArray) -> bool:
+        """(H + D)⁻¹ of every class, and the Cholesky factor of A (H + D)⁻¹ Aᵀ."""
         schur = np.zeros((len(self.C), len(self.C)))
         self.inverse = []
         for H, part, s in zip(self.H, self.part, self.sample, strict=True):
@@ -229,34 +180,21 @@ class _Face:
                 return np.asarray(np.tril(inverse) + np.tril(inverse, -1).T)
         return None
 
-    def _newton(self, complementarity: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        residual = self.gradient - self.multiplier[self.of] - self.slack
-        t = -residual - complementarity / self.z
-        missing = self.budget - np.bincount(self.of, self.z)
+    def _solve(self, t: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         forward = self._apply(t)
-        dl = lapack.dpotrs(self.schur, missing - np.bincount(self.of, forward), lower=1)[0]
-        dz = forward + self._apply(dl[self.of])
-        ds = -(complementarity + self.slack * dz) / self.z
-        return dz, dl, ds
+        dl = lapack.dpotrs(self.schur, u - np.bincount(self.of, forward), lower=1)[0]
+        return forward + self._apply(dl[self.of]), dl
 
     def _apply(self, t: FloatArray) -> FloatArray:
         return np.concatenate([M @ t[part] for M, part in zip(self.inverse, self.part, strict=True)])
 
-    @staticmethod
-    def _length(x: FloatArray, dx: FloatArray) -> float:
-        """The longest step up to 1 that keeps x + step dx ≥ 0."""
-        falls = dx < 0
-        return min(1.0, float((-x[falls] / dx[falls]).min(initial=np.inf)))
-
     def coefficients(self) -> FloatArray:
-        """α of the samples: light pairs lose their weight to the heavy ones of the sample."""
-        weight = np.where(self._heavy(), self.z, 0.0)
-        total = np.bincount(self.of, weight)
+        """α of the samples."""
         z = self.fixed.copy()
-        z[self.of, self.r] = weight * (self.budget / total)[self.of]
+        z[self.of, self.r] = self._rounded()
         return coefficients(z, self.y, self.C)
 
     def change(self, G: FloatArray, delta: FloatArray) -> float:
         """By how much a step of α changes the dual: ⟨G, Δ⟩ + ½ ⟨Δ, H Δ⟩."""
         d = delta[self.of, self.r]
-        return float(G[self.of, self.r] @ d + 0.5 * d @ self.multiply(d))
+        return float(G[self.of, self.r] @ d + 0.5 * d @ self._multiply(d))

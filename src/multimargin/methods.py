@@ -7,6 +7,7 @@ from dataclasses import replace
 from .decomposition import Decomposition
 from .inner import CoordinateDescent, ProjectedGradient
 from .interior_point import InteriorPoint
+from .low_rank import LowRank
 from .working_set import Gain, Growing, MaxViolator, Practical
 
 METHODS: dict[str, Decomposition] = {
@@ -27,6 +28,7 @@ METHODS: dict[str, Decomposition] = {
         inner_share=0.1,
         inner_floor=0.7,
         polish=100,
+        leap=LowRank(),
     ),
 }
 

@@ -80,9 +80,12 @@ class Engine(ABC):
     name: ClassVar[str]
     n: int
     m: int
+    task: Task
     problem: Problem
+    diagonal: FloatArray  # K_ii, in float64
     profile: Profile
     dual: float  # dual objective of the current point
+    work: int  # values read and changed by inner solvers so far
     violators: int  # samples above the threshold in the last call of ``worst``
 
     @abstractmethod
@@ -118,6 +121,14 @@ class Engine(ABC):
         """The largest working set whose kernel block fits the memory budget."""
 
     @abstractmethod
+    def workspace_bytes(self) -> int:
+        """Memory for what a solver needs beside the kernel."""
+
+    @abstractmethod
+    def column(self, i: int) -> FloatArray:
+        """Kernel values of sample ``i`` against all, in float64."""
+
+    @abstractmethod
     def counts(self) -> Counts:
         """Work done so far."""
 
@@ -144,6 +155,10 @@ class Engine(ABC):
 
         Kernel rows are computed only of samples that did.
         """
+
+    @abstractmethod
+    def move(self, alpha: FloatArray) -> bool:
+        """Take over ``alpha`` of all samples if its dual, in float64, is lower. Returns whether it was."""
 
     # -- certify ---------------------------------------------------------------------------------
     @abstractmethod

@@ -22,6 +22,8 @@ from .numpy import NumpyEngine
 # dtype="auto" keeps float64 rows up to this many samples, where the whole kernel matrix is small, and for
 # kernels of unbounded values or low rank, which float32 rounding would make indefinite.
 FLOAT64_SAMPLES = 2048
+# A descent takes at most as much work as all before it, or this: about half a second. Then others have a say.
+_LEAST_WORK = 1_000_000_000
 
 
 class CpuEngine(NumpyEngine):
@@ -35,7 +37,7 @@ class CpuEngine(NumpyEngine):
     def _load(self) -> None:
         self._layout: Layout | None = None
         self._kept: KeptBlock | None = None
-        self._updates_since_finish = 0
+        self._work_at_finish = 0
         if self.task.kernel.native is not None:
             dtype = "float64" if self._row_dtype() == np.float64 else self.options.dtype
             self._layout = Layout.plan(self.task.kernel, self.task.X, dtype)
@@ -158,13 +160,14 @@ class CpuEngine(NumpyEngine):
 
         # Thousands of small products: several BLAS threads save little, and on shared cores cost far more.
         with blas_threads(1) if inner.finish else nullcontext():
-            limited = inner.limited(self._updates_since_finish, self._finisher_bytes())
+            limited = inner.limited(self.work - self._work_at_finish, self.workspace_bytes())
             updates, finished = limited.run(descend, refresh, self.problem, block, eps, self._rng)
-        self._updates_since_finish = 0 if finished else self._updates_since_finish + updates
+        if finished:
+            self._work_at_finish = self.work
         return updates
 
     def _sweeps(self, inner: CoordinateDescent, block: Block, eps: float, sweeps: int) -> tuple[int, bool]:
-        _, updates, violation = _core.coordinate_descent(
+        _, updates, violation, work = _core.coordinate_descent(
             block.K,
             block.diagonal,
             block.G,
@@ -179,24 +182,23 @@ class CpuEngine(NumpyEngine):
             inner.relax,
             math.inf if inner.reach is None else inner.reach * inner.worst(self.problem, block),
             None if self._kept is None else self._kept.room,
+            max(self.work, _LEAST_WORK),
         )
+        self.work += int(work)
         return int(updates), violation <= eps
 
-    def _exact_scores(self) -> FloatArray:
+    def _exact_scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:
         if self._layout is None:
-            return super()._exact_scores()
-        ids, X = self.support, self.task.X
-        out = np.zeros((self.n, self.m))
+            return super()._exact_scores(ids, coef)
+        X, out = self.task.X, np.zeros((self.n, coef.shape[1]))
         if self._layout.exact:
             sv_scale = None if self._scale is None else self._scale[ids]
-            scorer = Scorer(
-                self._spec, self._samples.take(ids), sv_scale, self.alpha[ids], self.options.n_threads
-            )
+            scorer = Scorer(self._spec, self._samples.take(ids), sv_scale, coef, self.options.n_threads)
             for first, last in scorer.steps(self.n, self._layout.work(X)):
                 scorer(self._samples, first, last, self._scale, out[first:last])
         elif len(ids):
             layout = self._layout.in_float64()
-            native_scores([layout], self.task.offset, X[ids], self.alpha[ids], X, self.options.n_threads, out)
+            native_scores([layout], self.task.offset, X[ids], coef, X, self.options.n_threads, out)
         return out
 
     @classmethod

@@ -38,6 +38,7 @@ class NumpyEngine(Engine):
 
     def __init__(self, task: Task, options: EngineOptions) -> None:
         self.task, self.options, self.problem = task, options, task.problem
+        self.work = 0
         self.profile = Profile()
         with self.profile.phase("memory"):
             self._set_up()
@@ -90,17 +91,20 @@ class NumpyEngine(Engine):
     def _add_to_gradient(self, store: np.ndarray, slots: IntArray, delta: FloatArray) -> None:
         self.G += store[slots].T @ delta
 
-    def _exact_scores(self) -> FloatArray:
-        S = np.zeros((self.n, self.m))
+    def _exact_scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:
+        """Σ_j K(x_i, x_j) coef_j over ``ids`` for every sample i, in float64."""
+        S = np.zeros((self.n, coef.shape[1]))
         step = max(1, _SCORE_VALUES // self.n)
-        for first in range(0, len(self.support), step):
-            ids = self.support[first : first + step]
-            S += (self.task.kernel.block(self.task.X, ids) + self.task.offset).T @ self.alpha[ids]
+        for first in range(0, len(ids), step):
+            part = slice(first, first + step)
+            S += (self.task.kernel.block(self.task.X, ids[part]) + self.task.offset).T @ coef[part]
         return S
 
     @timed("inner")
     def solve(self, inner: InnerSolver, block: Block, eps: float) -> int:
-        return inner.solve(self.problem, block, eps, self._rng)
+        steps = inner.solve(self.problem, block, eps, self._rng)
+        self.work += steps * block.G.size
+        return steps
 
     def running(self) -> AbstractContextManager[Any]:
         return blas_threads(self.options.n_threads)
@@ -172,7 +176,7 @@ class NumpyEngine(Engine):
     def largest_block(self) -> int:
         return math.isqrt(int(_BLOCK_PART * self._block_bytes()) // self.dtype.itemsize)
 
-    def _finisher_bytes(self) -> int:
+    def workspace_bytes(self) -> int:
         return int((1 - 2 * _BLOCK_PART) * self._block_bytes())
 
     def _block_bytes(self) -> int:
@@ -208,6 +212,22 @@ class NumpyEngine(Engine):
             self._list_support()
         return True
 
+    @timed("gradient")
+    def move(self, alpha: FloatArray) -> bool:
+        before = self.alpha, self.G, self.dual
+        self.alpha = alpha
+        self._set_support()
+        self._refresh()
+        if self.dual < before[2]:
+            return True
+        self.alpha, self.G, self.dual = before
+        self._set_support()
+        return False
+
+    @timed("kernel rows")
+    def column(self, i: int) -> FloatArray:
+        return self._exact_scores(np.array([i]), np.ones((1, 1)))[:, 0]
+
     def _rows(self, ids: IntArray) -> Iterator[tuple[np.ndarray, IntArray, IntArray]]:
         """Kernel rows of ``ids`` as (store, slots, positions in ids): the cached, then the computed.
 
@@ -241,7 +261,7 @@ class NumpyEngine(Engine):
 
     # -- certify -----------------------------------------------------------------------------------
     def _refresh(self) -> None:
-        S = self._exact_scores()
+        S = self._exact_scores(self.support, self.alpha[self.support])
         if not np.isfinite(S).all():
             raise ValueError(
                 "The kernel gave NaN or infinite values. Scale the features or change its parameters."

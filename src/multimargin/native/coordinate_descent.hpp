@@ -19,13 +19,15 @@ namespace multimargin {
 struct DescentResult {
   Index sweeps, updates;
   double violation;  // largest of any row, on the final gradient
+  Index work;        // values read at visits and changed by updates
 };
 
 // Minimises the block subproblem (block.hpp), given the diagonal of K, the start and its gradient;
 // the result is in alpha and G. Visits the rows in shuffled sweeps and gives those with a violation
 // above a threshold to Machine::minimise (CS01, Figure 2, step 2, in sweeps as in Blondel et al.,
 // Algorithm 1). Ends when a sweep over all rows at threshold eps updates nothing (then violation
-// <= eps, unless float64 cannot resolve the steps) or after max_sweeps.
+// <= eps, unless float64 cannot resolve the steps), after max_sweeps, or with the sweep that reaches
+// most_work.
 //
 // The threshold is eps or, staged, starts at half the largest violation and is multiplied by 0.3 a
 // stage, down to eps. A stage is one sweep over all rows, then sweeps over those that were not
@@ -49,13 +51,13 @@ class CoordinateDescent {
   CoordinateDescent(const CoordinateDescent&) = delete;
   CoordinateDescent& operator=(const CoordinateDescent&) = delete;
 
-  DescentResult run(double eps, Index max_sweeps, bool staged) {
-    DescentResult result{0, 0, largest_violation()};
+  DescentResult run(double eps, Index max_sweeps, Index most_work, bool staged) {
+    DescentResult result{0, 0, largest_violation(), 0};
     double threshold = staged ? std::max(eps, 0.5 * result.violation) : eps;
-    while (result.violation > eps && result.sweeps < max_sweeps) {
+    while (result.violation > eps && result.sweeps < max_sweeps && result.work < most_work) {
       const Index last = staged ? std::min(max_sweeps, result.sweeps + kStageSweeps) : result.sweeps + 1;
       const Index few = threshold > eps ? b_.q / 100 : 0;  // the next stage takes care of them
-      const Index updates = stage(threshold, few, last, result);
+      const Index updates = stage(threshold, few, last, most_work, result);
       if (threshold <= eps && updates == 0) break;
       threshold = std::max(eps, 0.3 * threshold);
     }
@@ -79,14 +81,14 @@ class CoordinateDescent {
     return worst;
   }
 
-  // Sweeps until one makes only `few` updates, or `last` of them were made in all; returns the updates of
+  // Sweeps until one makes only `few` updates, or `last` of them or most_work were made in all; returns the updates of
   // the one over all rows.
-  Index stage(double threshold, Index few, Index last, DescentResult& result) {
+  Index stage(double threshold, Index few, Index last, Index most_work, DescentResult& result) {
     order_.resize(static_cast<std::size_t>(b_.q));
     std::iota(order_.begin(), order_.end(), Index{0});
     const Index over_all = sweep(threshold, result);
     Index updates = over_all;
-    while (updates > few && result.sweeps < last) updates = sweep(threshold, result);
+    while (updates > few && result.sweeps < last && result.work < most_work) updates = sweep(threshold, result);
     return over_all;
   }
 
@@ -99,7 +101,8 @@ class CoordinateDescent {
       const Index i = order_[k];
       interrupt_.poll(b_.m);
       const double before = violation(i);
-      if (before > threshold) updates += update(i);
+      result.work += pairs_.count(i);
+      if (before > threshold) updates += update(i, result.work);
       if (before > 0.0) order_[kept++] = i;
     }
     order_.resize(kept);
@@ -110,7 +113,7 @@ class CoordinateDescent {
 
   // The one-sample solve, of the row that violation() has read. A change below the machine's resolution
   // is dropped and does not count: repeating it would never end.
-  bool update(Index i) {
+  bool update(Index i, Index& work) {
     const Index count = pairs_.count(i);
     const double *G = row_.data(), *alpha = G + b_.m;
     double* next = row_.data() + 2 * b_.m;
@@ -119,7 +122,9 @@ class CoordinateDescent {
     double largest = 0.0;
     for (Index c = 0; c < count; ++c) largest = std::max(largest, std::abs(next[c] - alpha[c]));
     if (!(largest > Machine::resolution(G, diag_[i], b_.C[i], count))) return false;
-    interrupt_.poll(pairs_.write(i, next));
+    const Index written = pairs_.write(i, next);
+    work += written;
+    interrupt_.poll(written);
     return true;
   }
 
