@@ -124,6 +124,7 @@ def coordinate_descent(
     relax: float = 1.0,
     width: float = ...,
     room: np.ndarray | None = None,
+    faces: bool = False,
 ) -> tuple[int, int, float]: ...
 def projected_gradient(
     K: _Floats,

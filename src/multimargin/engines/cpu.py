@@ -179,6 +179,7 @@ class CpuEngine(NumpyEngine):
             inner.relax,
             math.inf if inner.reach is None else inner.reach * inner.worst(self.problem, block),
             None if self._kept is None else self._kept.room,
+            inner.faces,
         )
         return int(updates), violation <= eps
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "block.hpp"
+#include "face.hpp"
 #include "interrupt.hpp"
 #include "pairs.hpp"
 #include "random.hpp"
@@ -32,15 +33,20 @@ struct DescentResult {
 // found exactly optimal (most rows with alpha_i = 0 are), until one updates hardly any, or after
 // kStageSweeps: the violation of a class with a small z_r hardly falls under frank-wolfe and must
 // not hold up all other rows.
+//
+// With `faces`, sweeps alternate with conjugate gradients over the pairs off their bounds (face.hpp), as soon as
+// those take no longer than the sweeps since the last.
 template <class Machine, class T>
 class CoordinateDescent {
  public:
-  CoordinateDescent(const Block<T>& block, const double* diag, Machine machine, PairBlock<T> pairs, std::uint64_t seed)
+  CoordinateDescent(const Block<T>& block, const double* diag, Machine machine, PairBlock<T> pairs, std::uint64_t seed,
+                    bool faces = false)
       : b_(block),
         diag_(diag),
         machine_(std::move(machine)),
         random_(seed),
         pairs_(std::move(pairs)),
+        faces_(faces),
         row_(static_cast<std::size_t>(3 * block.m)) {}
 
   // Also when an interrupt leaves run() half way: alpha and G always belong together.
@@ -65,6 +71,10 @@ class CoordinateDescent {
 
  private:
   static constexpr Index kStageSweeps = 100;
+  // In the time of a multiply-add of a face's step: looking at a row, and solving one.
+  static constexpr Index kWorkOfVisit = 160, kWorkOfUpdate = 800;
+  static constexpr Index kLeastSteps = 16, kMostSteps = 1000;  // of conjugate gradients
+  static constexpr double kFaceShare = 0.3;                    // of the threshold: how exactly a face is solved
 
   double violation(Index i) {
     const Index count = pairs_.count(i);
@@ -92,6 +102,7 @@ class CoordinateDescent {
 
   // Visits the rows of order_ and keeps there those that were not optimal; returns the updates.
   Index sweep(double threshold, DescentResult& result) {
+    if (faces_ && work_ >= wait_) step_over_face(threshold);
     random_.shuffle(order_.data(), static_cast<Index>(order_.size()));
     Index updates = 0;
     std::size_t kept = 0;
@@ -102,6 +113,7 @@ class CoordinateDescent {
       if (before > threshold) updates += update(i);
       if (before > 0.0) order_[kept++] = i;
     }
+    work_ += kWorkOfVisit * static_cast<Index>(order_.size());
     order_.resize(kept);
     ++result.sweeps;
     result.updates += updates;
@@ -119,8 +131,25 @@ class CoordinateDescent {
     double largest = 0.0;
     for (Index c = 0; c < count; ++c) largest = std::max(largest, std::abs(next[c] - alpha[c]));
     if (!(largest > Machine::resolution(G, diag_[i], b_.C[i], count))) return false;
-    interrupt_.poll(pairs_.write(i, next));
+    const Index work = pairs_.write(i, next);
+    work_ += kWorkOfUpdate + work;
+    interrupt_.poll(work);
     return true;
+  }
+
+  // Conjugate gradients over the face for up to twice the time of the sweeps since the last ones, once that is
+  // enough for a few steps.
+  void step_over_face(double threshold) {
+    face_.find(b_, pairs_, diag_);
+    const Index least = kLeastSteps * face_.work();
+    if (!face_.fits() || work_ < least) {
+      wait_ = face_.fits() ? least : 2 * work_ + 1;
+      return;
+    }
+    const Index steps = std::min(kMostSteps, 2 * work_ / face_.work());
+    const Index work = face_.minimise(b_, kFaceShare * threshold, steps) ? face_.take(b_, pairs_) : 0;
+    work_ = wait_ = 0;
+    interrupt_.poll(steps * face_.work() + work);
   }
 
   Block<T> b_;
@@ -129,6 +158,9 @@ class CoordinateDescent {
   Random random_;
   Interrupt interrupt_;
   PairBlock<T> pairs_;
+  Face<Machine, T> face_;
+  bool faces_;
+  Index work_ = 0, wait_ = 1;  // since the last step over a face; how much there must be before another is tried
   std::vector<Index> order_;  // rows of the next sweep
   std::vector<double> row_;   // of one sample: gradient, alpha, new alpha
 };
