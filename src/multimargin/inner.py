@@ -160,11 +160,11 @@ class CoordinateDescent(InnerSolver):
         if self.finish is None:
             return descend(self.max_sweeps)[0], False
         cheap = _VISITS // len(block.W)
-        if not self.finish.fits(block, eps):
-            return descend(max(self.max_sweeps, cheap))[0], False
-        some = max(self.max_sweeps // 3, cheap)
+        some, most = max(self.max_sweeps // 3, cheap), max(self.max_sweeps, cheap)
+        if some < most and not self.finish.fits(block, eps):
+            return descend(most)[0], False
         updates, done = descend(some)
-        if done:
+        if done or (some == most and not self.finish.fits(block, eps)):
             return updates, False
         refresh()
         used = self.finish.solve(problem, block, eps, rng) > 0
