@@ -77,10 +77,7 @@ class Face {
   Index take(const Block<T>& b, PairBlock<T>& pairs) {
     double *G = row_.data(), *alpha = G + b.m;
     Index work = 0;
-    step_.assign(samples_.size() * size(b.m), 0.0);
-    const double* z = z_.data();
-    for (const auto& members : classes_)
-      for (const Member& member : members) step_[size(member.sample * b.m + member.c)] = member.z - *z++;
+    for (std::size_t k = 0; k < z_.size(); ++k) step_[at_[k]] -= z_[k];
     for (std::size_t s = 0; s < samples_.size(); ++s) {
       const Index i = samples_[s].i;
       pairs.read(i, G, alpha);
@@ -111,23 +108,29 @@ class Face {
 
   void load(const Block<T>& b) {
     H_.resize(size(entries_));
-    for (auto* v : {&G_, &z_, &d_, &residual_, &direction_, &scaled_, &product_, &tried_, &best_, &best_product_})
-      v->resize(size(count_));
-    of_.resize(size(count_));
-    inside_.assign(size(count_), 1.0);
+    G_.clear(), z_.clear(), of_.clear(), at_.clear(), sizes_.clear();
+    step_.assign(samples_.size() * size(b.m), 0.0);
     T* out = H_.data();
-    std::size_t k = 0;
     for (const auto& members : classes_) {
       columns_.clear();
       for (const Member& member : members) {
         columns_.push_back(static_cast<std::int32_t>(samples_[size(member.sample)].i));
-        of_[k] = member.sample;
-        G_[k] = member.G;
-        z_[k++] = member.z;
+        of_.push_back(member.sample);
+        at_.push_back(size(member.sample * b.m + member.c));
+        G_.push_back(member.G);
+        z_.push_back(member.z);
+        step_[at_.back()] = member.z;
       }
       const auto u = static_cast<Index>(columns_.size());
+      sizes_.push_back(u);
       for (Index i = 0; i < u; ++i, out += u) gather_row(b.K + columns_[size(i)] * b.K_stride, columns_.data(), u, out);
     }
+    make_room();
+  }
+
+  void make_room() {
+    for (auto* v : {&d_, &residual_, &direction_, &scaled_, &product_, &tried_, &best_, &best_product_})
+      v->resize(z_.size());
   }
 
   // out = H v.
@@ -136,8 +139,7 @@ class Face {
     const T* H = H_.data();
     const double* x = v.data();
     double* y = out.data();
-    for (const auto& members : classes_) {
-      const auto u = static_cast<Index>(members.size());
+    for (const Index u : sizes_) {
       add_product(H, u, x, y);
       H += u * u;
       x += u;
@@ -159,48 +161,74 @@ class Face {
       for (Index j = 0; j < u; ++j) y[j] += x[i] * static_cast<double>(H[i * u + j]);
   }
 
-  // Takes the mean over a sample's pairs off, and leaves zero where a pair left the face.
+  // Takes the mean over a sample's pairs off.
   void project(std::vector<double>& v) {
     sums_.assign(samples_.size(), 0.0);
-    for (std::size_t k = 0; k < v.size(); ++k) sums_[size(of_[k])] += inside_[k] * v[k];
-    for (std::size_t s = 0; s < samples_.size(); ++s)
-      if (samples_[s].count > 0) sums_[s] /= static_cast<double>(samples_[s].count);
-    for (std::size_t k = 0; k < v.size(); ++k) v[k] = inside_[k] * (v[k] - sums_[size(of_[k])]);
+    for (std::size_t k = 0; k < v.size(); ++k) sums_[size(of_[k])] += v[k];
+    for (std::size_t s = 0; s < samples_.size(); ++s) sums_[s] /= static_cast<double>(samples_[s].count);
+    for (std::size_t k = 0; k < v.size(); ++k) v[k] -= sums_[size(of_[k])];
+  }
+
+  static MULTIMARGIN_CLONES double dot(const double* a, const double* b, Index n) {
+    return sum_over(n, [=](Index k) { return a[k] * b[k]; });
   }
 
   double dot(const std::vector<double>& a, const std::vector<double>& b) const {
-    return sum_over(count_, [x = a.data(), y = b.data()](Index k) { return x[k] * y[k]; });
+    return dot(a.data(), b.data(), static_cast<Index>(a.size()));
+  }
+
+  static MULTIMARGIN_CLONES double largest(const double* a, Index n) {
+    return max_over(n, [=](Index k) { return std::abs(a[k]); });
+  }
+
+  // y += t x.
+  static MULTIMARGIN_CLONES void add(double t, const double* __restrict x, Index n, double* __restrict y) {
+    for (Index k = 0; k < n; ++k) y[k] += t * x[k];
   }
 
   // d by conjugate gradients from 0, until the projected gradient is below eps, or d takes many samples over
   // their bounds: to go on would lead far from where the face is known. Returns the steps made.
   Index conjugate_gradients(double eps, Index steps) {
-    const std::size_t n = size(count_);
+    const auto n = static_cast<Index>(z_.size());
+    const double most_outside = kOutside * static_cast<double>(samples_.size());
     std::fill(d_.begin(), d_.end(), 0.0);
-    for (std::size_t k = 0; k < n; ++k) residual_[k] = -G_[k];
+    std::fill(direction_.begin(), direction_.end(), 0.0);
+    for (Index k = 0; k < n; ++k) residual_[size(k)] = -G_[size(k)];
     project(residual_);
-    double before = 0.0;
+    double before = kInfinity;
     for (Index step = 0; step < steps; ++step) {
-      if (max_over(count_, [r = residual_.data()](Index k) { return std::abs(r[k]); }) <= eps) return step;
-      for (std::size_t k = 0; k < n; ++k) scaled_[k] = residual_[k] * samples_[size(of_[k])].step;
-      const double rho = dot(residual_, scaled_);
-      const double beta = step == 0 ? 0.0 : rho / before;
+      if (largest(residual_.data(), n) <= eps) return step;
+      const double rho = precondition();
+      const double beta = rho / before;
       before = rho;
-      for (std::size_t k = 0; k < n; ++k) direction_[k] = scaled_[k] + beta * direction_[k];
+      next_direction(scaled_.data(), beta, n, direction_.data());
       multiply(direction_, product_);
       const double curvature = dot(direction_, product_);
       if (!(curvature > 0.0)) return step;
       project(product_);
-      const double a = rho / curvature;
-      Index outside = 0;  // samples, but for those with several such pairs
-      for (std::size_t k = 0; k < n; ++k) {
-        d_[k] += a * direction_[k];
-        residual_[k] -= a * product_[k];
-        outside += d_[k] > z_[k];
-      }
-      if (static_cast<double>(outside) > kOutside * static_cast<double>(samples_.size())) return step + 1;
+      add(rho / curvature, direction_.data(), n, d_.data());
+      add(-rho / curvature, product_.data(), n, residual_.data());
+      if (static_cast<double>(outside(d_.data(), z_.data(), n)) > most_outside) return step + 1;
     }
     return steps;
+  }
+
+  // residual / K_ii; returns its product with the residual.
+  double precondition() {
+    for (std::size_t k = 0; k < residual_.size(); ++k) scaled_[k] = residual_[k] * samples_[size(of_[k])].step;
+    return dot(residual_, scaled_);
+  }
+
+  static MULTIMARGIN_CLONES void next_direction(const double* __restrict scaled, double beta, Index n,
+                                                double* __restrict direction) {
+    for (Index k = 0; k < n; ++k) direction[k] = scaled[k] + beta * direction[k];
+  }
+
+  // Pairs over their bounds: as many samples, but for those with several.
+  static MULTIMARGIN_CLONES Index outside(const double* d, const double* z, Index n) {
+    Index count = 0;
+    for (Index k = 0; k < n; ++k) count += d[k] > z[k];
+    return count;
   }
 
   // Moves by e: every sample's part of t d, cut to its bounds (alpha may rise by z), with the t of a few that
@@ -236,29 +264,48 @@ class Face {
     for (std::size_t k = 0; k < d_.size(); ++k) tried_[k] = sums_[size(of_[k])] * d_[k];
   }
 
-  // Takes pairs that came to their bounds off the face.
+  // Takes pairs that came to their bounds off the face, and moves what is left of the arrays together.
   void drop() {
-    for (std::size_t k = 0; k < z_.size(); ++k) {
-      Sample& s = samples_[size(of_[k])];
-      if (inside_[k] == 0.0 || z_[k] > s.least) continue;
-      inside_[k] = 0.0;
-      --s.count;
+    std::size_t k = 0, left = 0;  // pairs seen, pairs kept
+    const T* H = H_.data();
+    T* out = H_.data();
+    for (Index& u : sizes_) {
+      columns_.clear();
+      for (Index i = 0; i < u; ++i, ++k) {
+        Sample& s = samples_[size(of_[k])];
+        if (z_[k] > s.least) {
+          columns_.push_back(static_cast<std::int32_t>(i));
+          of_[left] = of_[k], at_[left] = at_[k], G_[left] = G_[k], z_[left] = z_[k];
+          ++left;
+        } else {
+          --s.count;
+          step_[at_[k]] -= z_[k];
+        }
+      }
+      const auto kept = static_cast<Index>(columns_.size());
+      for (Index i = 0; i < kept; ++i, out += kept) gather_row(H + columns_[size(i)] * u, columns_.data(), kept, out);
+      H += u * u;
+      u = kept;
     }
+    of_.resize(left), at_.resize(left), G_.resize(left), z_.resize(left);
+    make_room();
   }
 
   std::vector<Sample> samples_;
   std::vector<std::vector<Member>> classes_;  // the pairs as they were found
   Index entries_ = 0, count_ = 0;             // of H, of pairs
-  // Over the pairs, class after class:
+  std::vector<double> step_;                  // of every sample's pairs; while a pair is in the face, where it began
+  // Over the pairs in the face, class after class:
+  std::vector<Index> sizes_;  // of the classes
   std::vector<T> H_;
-  std::vector<std::int32_t> of_;                                    // sample
-  std::vector<double> inside_;                                      // 1 while in the face, then 0
-  std::vector<double> G_, z_;                                       // at the current point
+  std::vector<std::int32_t> of_;                                     // sample
+  std::vector<std::size_t> at_;                                      // where in step_
+  std::vector<double> G_, z_;                                        // at the current point
   std::vector<double> d_, residual_, direction_, scaled_, product_;  // of conjugate gradients
-  std::vector<double> tried_, best_, best_product_;                 // steps, and H times the best
-  std::vector<double> sums_;                                        // a number a sample
+  std::vector<double> tried_, best_, best_product_;                  // steps, and H times the best
+  std::vector<double> sums_;                                         // a number a sample
   std::vector<std::int32_t> columns_;
-  std::vector<double> row_, step_;
+  std::vector<double> row_;
 };
 
 }  // namespace multimargin
