@@ -71,6 +71,7 @@ class CoordinateDescent {
 
  private:
   static constexpr Index kStageSweeps = 100;
+  static constexpr Index kCreeping = 60;  // sweeps that do for most blocks
   // In the time of a multiply-add of a face's step: looking at a row, and solving one.
   static constexpr Index kWorkOfVisit = 160, kWorkOfUpdate = 800;
   static constexpr Index kLeastSteps = 16, kMostSteps = 1000;  // of conjugate gradients
@@ -102,7 +103,7 @@ class CoordinateDescent {
 
   // Visits the rows of order_ and keeps there those that were not optimal; returns the updates.
   Index sweep(double threshold, DescentResult& result) {
-    if (faces_ && work_ >= wait_) step_over_face(threshold);
+    if (faces_ && work_ >= wait_) step_over_face(threshold, result.sweeps > kCreeping);
     random_.shuffle(order_.data(), static_cast<Index>(order_.size()));
     Index updates = 0;
     std::size_t kept = 0;
@@ -139,11 +140,12 @@ class CoordinateDescent {
 
   // Conjugate gradients over the face for up to twice the time of the sweeps since the last ones, once that is
   // enough for a few steps.
-  void step_over_face(double threshold) {
+  void step_over_face(double threshold, bool creeps) {
     face_.find(b_, pairs_, diag_);
     const Index least = kLeastSteps * face_.work();
-    if (!face_.fits() || work_ < least) {
-      wait_ = face_.fits() ? least : 2 * work_ + 1;
+    const bool fits = face_.fits(creeps);
+    if (!fits || work_ < least) {
+      wait_ = fits ? least : 2 * work_ + 1;
       return;
     }
     const Index steps = std::min(kMostSteps, 2 * work_ / face_.work());

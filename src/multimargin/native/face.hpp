@@ -55,7 +55,8 @@ class Face {
     }
   }
 
-  bool fits() const { return 0 < entries_ && entries_ <= kMost; }
+  // Whether H is small enough: in a core's own cache, or, where descent creeps, in the last one.
+  bool fits(bool creeps) const { return 0 < entries_ && entries_ <= (creeps ? kMostCreeping : kMost); }
   Index work() const { return entries_ + kWorkOfPair * count_; }  // of one step, in multiply-adds
 
   // Lowers the objective over the face, until its gradient is below eps or in at most so many steps. Returns
@@ -97,7 +98,7 @@ class Face {
     std::int32_t sample, c;  // the sample among the face's, the pair among the sample's
     double G, z;
   };
-  static constexpr Index kMost = Index{1} << 17;  // entries of H, so that it stays in a core's own cache
+  static constexpr Index kMost = Index{1} << 17, kMostCreeping = Index{1} << 20;  // entries of H
   static constexpr Index kWorkOfPair = 16;
   static constexpr int kRounds = 30;              // of conjugate gradients, with ever fewer pairs
   static constexpr double kOutside = 0.05;        // share of the samples that d may take over their bounds
