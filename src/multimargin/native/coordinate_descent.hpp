@@ -74,7 +74,8 @@ class CoordinateDescent {
   static constexpr Index kCreeping = 60;  // sweeps that do for most blocks
   // In the time of a multiply-add of a face's step: looking at a row, and solving one.
   static constexpr Index kWorkOfVisit = 160, kWorkOfUpdate = 800;
-  static constexpr Index kLeastSteps = 16, kMostSteps = 1000;  // of conjugate gradients
+  static constexpr Index kLeastSteps = 16;                     // of conjugate gradients
+  static constexpr Index kMostWork = 300'000'000;              // of theirs: Ctrl-C is heard in between
   static constexpr double kFaceShare = 0.3;                    // of the threshold: how exactly a face is solved
 
   double violation(Index i) {
@@ -148,7 +149,7 @@ class CoordinateDescent {
       wait_ = fits ? least : 2 * work_ + 1;
       return;
     }
-    const Index steps = std::min(kMostSteps, 2 * work_ / face_.work());
+    const Index steps = std::min(kMostWork, 2 * work_) / face_.work();
     const Index work = face_.minimise(b_, kFaceShare * threshold, steps) ? face_.take(b_, pairs_) : 0;
     work_ = wait_ = 0;
     interrupt_.poll(steps * face_.work() + work);
