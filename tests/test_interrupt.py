@@ -20,7 +20,7 @@ SCRIPT = textwrap.dedent(
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it
     warnings.simplefilter("ignore")
     solver, engine, keep, kernel = sys.argv[1:]
-    n = 300 if engine == "numpy" else 4000
+    n = 1000 if engine == "numpy" else 4000
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, 40)), rng.integers(12, size=n)
 

@@ -93,8 +93,9 @@ def test_rows_are_computed_only_where_the_step_is_not_zero(digits):
 
 
 def test_units():
-    assert cache_bytes(100) == 100 * 10**6
-    assert 0 < cache_bytes("auto") <= CACHE_SHARE * available_bytes() * 1.5
+    assert cache_bytes(100, 1000) == cache_bytes(100, 10) == 100 * 10**6
+    assert 0 < cache_bytes("auto", 1000) <= CACHE_SHARE * available_bytes() * 1.5
+    assert cache_bytes("auto", 10) < 10**9
     assert np.isfinite(available_bytes())
 
 

@@ -124,6 +124,7 @@ def coordinate_descent(
     relax: float = 1.0,
     width: float = ...,
     room: np.ndarray | None = None,
+    faces: bool = False,
     most_work: int = ...,
 ) -> tuple[int, int, float, int]: ...
 def projected_gradient(

@@ -80,7 +80,8 @@ class KernelSVC(CallbackSupportMixin, LabelNoiseMixin, ClassifierMixin, BaseEsti
         Seconds after which the solver stops at its current point. Looked at between outer iterations; the
         final proof comes on top.
     cache_size : float or "auto", default="auto"
-        MB (10**6 bytes) for kernel rows and blocks; "auto" is half of the free memory.
+        MB (10**6 bytes) for kernel rows and blocks; "auto" is half of the free memory, and plenty for
+        up to 512 samples.
     working_set_size : int or "auto", default="auto"
         Samples optimised together; "auto" is the method's own choice.
     shrinking : bool, default=True
@@ -269,7 +270,7 @@ class KernelSVC(CallbackSupportMixin, LabelNoiseMixin, ClassifierMixin, BaseEsti
         seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31)
         options = EngineOptions(
             effective_threads(self.n_threads),
-            cache_bytes(self.cache_size),
+            cache_bytes(self.cache_size, len(task.y)),
             method.block_share,
             self.dtype,
             bool(self.shrinking),

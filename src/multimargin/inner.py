@@ -17,11 +17,13 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from .face import Face
 from .problems import Problem
 from .problems.base import Rows
 from .typing import FloatArray, IntArray, LabelArray
 from .updates import UPDATES, Update
 
+_FACE_STEPS, _FACE_SHARE = 50, 0.3  # of conjugate gradients after a sweep; of the threshold, how exactly
 _VISITS = 400_000  # of samples, before coordinate descent asks whether another method would finish faster
 
 
@@ -94,6 +96,8 @@ class CoordinateDescent(InnerSolver):
     reach : float or None
         Only pairs (i, r) take part that have α_ir ≠ 0 or whose gradient is within ``reach`` times the block's
         largest violation of the row's maximum; the others can hardly become active. None is all pairs.
+    faces : bool
+        Between sweeps, conjugate gradients over the pairs off their bounds, where those are few.
     finish : Finisher or None
         Where a third of the sweeps (more for small blocks) does not suffice, this solves what is undecided,
         if that takes no longer than all updates since it was used last, and sweeps follow.
@@ -118,6 +122,7 @@ class CoordinateDescent(InnerSolver):
     staged: bool = True
     relax: float = 1.0
     reach: float | None = None
+    faces: bool = False
     finish: Finisher | None = None
 
     def __post_init__(self) -> None:
@@ -155,11 +160,11 @@ class CoordinateDescent(InnerSolver):
         if self.finish is None:
             return descend(self.max_sweeps)[0], False
         cheap = _VISITS // len(block.W)
-        if not self.finish.fits(block, eps):
-            return descend(max(self.max_sweeps, cheap))[0], False
-        some = max(self.max_sweeps // 3, cheap)
+        some, most = max(self.max_sweeps // 3, cheap), max(self.max_sweeps, cheap)
+        if some < most and not self.finish.fits(block, eps):
+            return descend(most)[0], False
         updates, done = descend(some)
-        if done:
+        if done or (some == most and not self.finish.fits(block, eps)):
             return updates, False
         refresh()
         used = self.finish.solve(problem, block, eps, rng) > 0
@@ -177,6 +182,8 @@ class CoordinateDescent(InnerSolver):
             for i in rng.permutation(len(block.W)):
                 changed += self._visit(problem, block, listed[i], update, i, threshold, rng)
             updates += changed
+            if changed and self.faces:
+                Face(block, listed).minimise(_FACE_SHARE * threshold, _FACE_STEPS)
             if not changed:
                 if threshold <= eps:
                     return updates, True

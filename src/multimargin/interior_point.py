@@ -25,7 +25,7 @@ from .problems.crammer_singer import ON_BOUND, coefficients, simplex_point
 from .typing import FloatArray, IntArray
 
 _EPS_SHARE = 0.2  # of eps: the rest is for rounding z to its bounds
-_WORK_OF_DESCENT = 5.0  # multiply-adds of a step that take as long as one value of coordinate descent
+_WORK_OF_DESCENT = 3.0  # multiply-adds of a step that take as long as one unit of descent's work
 _TYPICAL_STEPS = 12
 _RIDGES = (0.0, 1e-7, 1e-6, 1e-5)  # of the largest K_ii, tried in turn
 

@@ -28,7 +28,7 @@ from .predictor_corrector import PairProblem
 from .problems.crammer_singer import coefficients
 from .typing import FloatArray, LabelArray
 
-_WORK_OF_DESCENT = 3.0  # multiply-adds that take as long as one value of coordinate descent
+_WORK_OF_DESCENT = 2.0  # multiply-adds that take as long as one unit of descent's work
 _TYPICAL_STEPS = 30
 _ERROR_WEIGHT = 10.0  # √C trace(K - L Lᵀ) times this is how much longer the way from the leap will be
 _RANK_DONE = 1e-12  # of the largest K_ii: nothing is left to factor

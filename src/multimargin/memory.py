@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 
 CACHE_SHARE = 0.5  # of the free memory, for cache_size="auto"
+_SMALL = 512  # samples: all that is ever made of their kernel values takes a few MB
+_SMALL_BYTES = 256 << 20
 _FALLBACK = 2 << 30  # where the system does not say how much is free
 
 
@@ -20,10 +22,13 @@ def available_bytes() -> int:
         return _FALLBACK
 
 
-def cache_bytes(cache_size: float | str) -> int:
-    """Bytes for kernel rows: ``cache_size`` in MB (10**6 bytes), or a share of the free memory."""
+def cache_bytes(cache_size: float | str, n: int) -> int:
+    """Bytes for kernel rows of ``n`` samples: ``cache_size`` MB (10**6 bytes), or a share of the free memory.
+
+    For few samples the system is not asked: that would take longer than their kernel matrix.
+    """
     if cache_size == "auto":
-        return int(CACHE_SHARE * available_bytes())
+        return _SMALL_BYTES if n <= _SMALL else int(CACHE_SHARE * available_bytes())
     return int(float(cache_size) * 10**6)
 
 

@@ -24,7 +24,7 @@ METHODS: dict[str, Decomposition] = {
     # The fastest we know: all support vectors at once, exact coordinate descent in stages.
     "auto": Decomposition(
         Growing(),
-        CoordinateDescent("sort", relax=1.2, reach=0.1, finish=InteriorPoint()),
+        CoordinateDescent("sort", relax=1.2, reach=0.1, faces=True, finish=InteriorPoint()),
         inner_share=0.1,
         inner_floor=0.7,
         polish=100,

@@ -36,13 +36,21 @@ class Profile:
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Time what is done inside as ``name``."""
-        self._switch()
-        self._entered.append(name)
+        self.enter(name)
         try:
             yield
         finally:
-            self._switch()
-            self._entered.pop()
+            self.leave()
+
+    def enter(self, name: str) -> None:
+        """Start a phase; ``leave`` ends it."""
+        self._switch()
+        self._entered.append(name)
+
+    def leave(self) -> None:
+        """End the phase entered last."""
+        self._switch()
+        self._entered.pop()
 
     def _switch(self) -> None:
         now = time.perf_counter()
@@ -64,8 +72,12 @@ def timed(phase: str) -> Callable[[_Verb], _Verb]:
     def decorate(verb: _Verb) -> _Verb:
         @wraps(verb)
         def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
-            with self.profile.phase(phase):
+            profile: Profile = self.profile
+            profile.enter(phase)
+            try:
                 return verb(self, *args, **kwargs)
+            finally:
+                profile.leave()
 
         return cast(_Verb, wrapper)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
-from contextlib import AbstractContextManager
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import joblib
 import threadpoolctl
@@ -30,16 +30,31 @@ def effective_threads(n_threads: int | None) -> int:
     if _forked or not _core.openmp():
         return 1
     if n_threads is None:
-        return max(1, min(int(joblib.cpu_count()), _core.max_threads()))
+        affinity = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+        return max(1, min(_cores(affinity, os.environ.get("LOKY_MAX_CPU_COUNT")), _core.max_threads()))
     return n_threads
 
 
+@functools.lru_cache(maxsize=1)
+def _cores(affinity: frozenset[int] | None, most: str | None) -> int:
+    """The count by joblib, which reads files; asked for again where what may change in a process did."""
+    return int(joblib.cpu_count())
+
+
 @functools.cache
-def _controller() -> threadpoolctl.ThreadpoolController:
-    return threadpoolctl.ThreadpoolController()
+def _blas_libraries() -> list[threadpoolctl.LibController]:
+    return list(threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
-def blas_threads(n: int) -> AbstractContextManager[Any]:
+@contextmanager
+def blas_threads(n: int) -> Iterator[None]:
     """Limit every loaded BLAS to ``n`` threads inside the context."""
-    limit: AbstractContextManager[Any] = _controller().limit(limits=n, user_api="blas")
-    return limit
+    changed = [(blas, count) for blas in _blas_libraries() if (count := blas.get_num_threads()) != n]
+    for blas, _ in changed:
+        blas.set_num_threads(n)
+    try:
+        yield
+    finally:
+        for blas, count in changed:
+            if count is not None:
+                blas.set_num_threads(count)

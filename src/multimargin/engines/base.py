@@ -85,7 +85,7 @@ class Engine(ABC):
     diagonal: FloatArray  # K_ii, in float64
     profile: Profile
     dual: float  # dual objective of the current point
-    work: int  # values read and changed by inner solvers so far
+    work: int  # of inner solvers so far, in the time of a multiply-add
     violators: int  # samples above the threshold in the last call of ``worst``
 
     @abstractmethod

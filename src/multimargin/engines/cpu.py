@@ -159,7 +159,8 @@ class CpuEngine(NumpyEngine):
             return self._sweeps(inner, block, eps, sweeps)
 
         # Thousands of small products: several BLAS threads save little, and on shared cores cost far more.
-        with blas_threads(1) if inner.finish else nullcontext():
+        # With native kernels, the whole run has one (``running``).
+        with blas_threads(1) if inner.finish and self._layout is None else nullcontext():
             limited = inner.limited(self.work - self._work_at_finish, self.workspace_bytes())
             updates, finished = limited.run(descend, refresh, self.problem, block, eps, self._rng)
         if finished:
@@ -180,12 +181,18 @@ class CpuEngine(NumpyEngine):
             int(self._rng.integers(2**63)) if len(block.W) > 1 else self.options.seed,
             inner.staged,
             inner.relax,
-            math.inf if inner.reach is None else inner.reach * inner.worst(self.problem, block),
+            math.inf if inner.reach is None else inner.reach * self._largest_violation(block),
             None if self._kept is None else self._kept.room,
+            inner.faces,
             max(self.work, _LEAST_WORK),
         )
         self.work += int(work)
         return int(updates), violation <= eps
+
+    def _largest_violation(self, block: Block) -> float:
+        psi, gain = np.empty(len(block.W)), np.empty(len(block.W))
+        _core.measure(block.G, block.alpha, block.y, block.C, None, psi, gain, self.options.n_threads)
+        return float(psi.max())
 
     def _exact_scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:
         if self._layout is None:

@@ -108,10 +108,10 @@ def _floating(values: np.ndarray) -> np.ndarray:
 def _scale(values: np.ndarray) -> float | None:
     """The largest scale that fits a sample of the values: 1 for whole numbers, or a part of the smallest."""
     sample = values[:: max(1, len(values) // _SAMPLE)][: 2 * _SAMPLE]
-    sizes = np.unique(np.abs(sample[sample != 0]))
+    sizes = np.abs(sample[sample != 0])
     if not len(sizes) or _core.grid_range(sizes, 1.0) is not None:
         return 1.0
-    smallest, largest = float(sizes[0]), float(sizes[-1])
+    smallest, largest = float(sizes.min()), float(sizes.max())
     if smallest < _TINY or largest > 1 / _TINY:
         return None
     probe = np.ascontiguousarray(sizes[:: max(1, len(sizes) // _PROBE)])

@@ -260,7 +260,8 @@ class NumpyEngine(Engine):
         return max(1, int(_ROW_FLOPS / (self.n * (features_per_sample(self.task.X) + 20))))
 
     # -- certify -----------------------------------------------------------------------------------
-    def _refresh(self) -> None:
+    def _refresh(self) -> FloatArray:
+        """Recompute G and the dual from alpha; returns the scores."""
         S = self._exact_scores(self.support, self.alpha[self.support])
         if not np.isfinite(S).all():
             raise ValueError(
@@ -268,18 +269,18 @@ class NumpyEngine(Engine):
             )
         self.G = self.problem.gradient(S, self.task.y)
         self.dual = self.problem.dual(self.alpha, S, self.task.y)
+        return S
 
     @timed("proof")
     def prove(self) -> Certificate:
-        self._refresh()
+        S = self._refresh()
         self._measure(None)
         y, C = self.task.y, self.task.C
-        S = self.problem.scores(self.G, y)
         return Certificate(
             violation=float(self._psi.max()) / self.problem.kappa,
             gain=float((self._gain / C).max()),
             primal=self.problem.primal(self.alpha, S, y, C),
-            dual=self.problem.dual(self.alpha, S, y),
+            dual=self.dual,
             gap=float(self._gain.sum()),
         )
 
@@ -318,10 +319,8 @@ def _largest(score: FloatArray, k: int) -> IntArray:
     """Positions of the ``k`` largest positive scores, largest first."""
     if k == 1:
         top = np.array([np.argmax(score)])
-    elif k < len(score):
-        top = np.argpartition(-score, k - 1)[:k]
-    else:
-        top = np.arange(len(score))
+        return top if score[top[0]] > 0 else top[:0]
+    top = np.argpartition(-score, k - 1)[:k] if k < len(score) else np.arange(len(score))
     top = top[score[top] > 0]
     order = np.lexsort((top, -score[top]))
     return np.asarray(top[order], dtype=np.int64)

@@ -135,7 +135,8 @@ std::tuple<Index, Index, double, Index> bind_coordinate_descent(const KernelRows
                                                          const Matrix& alpha, const Labels& y, const ConstVector& C,
                                                          const std::string& update, double eps, Index max_sweeps,
                                                          std::uint64_t seed, bool staged, double relax, double width,
-                                                         const std::optional<KernelRoom>& room, Index most_work) {
+                                                         const std::optional<KernelRoom>& room, bool faces,
+                                                         Index most_work) {
   check_block(K, G, alpha, y, C);
   require(length(diag) == length(G), "diag must have one value a row of G");
   require(eps >= 0.0 && width >= 0.0, "eps and width must not be negative");
@@ -149,7 +150,7 @@ std::tuple<Index, Index, double, Index> bind_coordinate_descent(const KernelRows
     nb::gil_scoped_release released;
     const Block<T> block{length(G), length(G, 1), first, stride, G.data(), alpha.data(), y.data(), C.data()};
     CoordinateDescent<CrammerSinger, T> descent(block, diag.data(), CrammerSinger(block.m, chosen, seed + 1, relax),
-                                                PairBlock<T>(block, width, space, size), seed);
+                                                PairBlock<T>(block, width, space, size), seed, faces);
     const DescentResult result = descent.run(eps, max_sweeps, most_work, staged);
     return std::tuple(result.sweeps, result.updates, result.violation, result.work);
   });
@@ -251,9 +252,9 @@ void bind_solvers(nb::module_& m) {
   m.def("coordinate_descent", &bind_coordinate_descent, "K"_a.noconvert(), "diag"_a.noconvert(), "G"_a.noconvert(),
         "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "update"_a, "eps"_a, "max_sweeps"_a, "seed"_a,
         "staged"_a, "relax"_a = 1.0, "width"_a = kInfinity, "room"_a.noconvert().none() = nb::none(),
-        "most_work"_a = std::numeric_limits<Index>::max(),
-        "Solves the block in place by coordinate descent over the classes within width of the top; returns (sweeps, "
-        "updates, violation, work).");
+        "faces"_a = false, "most_work"_a = std::numeric_limits<Index>::max(),
+        "Solves the block in place by coordinate descent over the classes within width of the top, with faces by "
+        "conjugate gradients in between; returns (sweeps, updates, violation, work).");
   m.def("widen_block", &bind_widen_block, "values"_a.noconvert(), "count"_a, "old_stride"_a, "new_stride"_a,
         "Moves the rows of a square block in the flat array values further apart.");
   m.def("retain_block", &bind_retain_block, "K"_a.noconvert(), "kept"_a.noconvert(),

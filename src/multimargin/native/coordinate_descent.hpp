@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "block.hpp"
+#include "face.hpp"
 #include "interrupt.hpp"
 #include "pairs.hpp"
 #include "random.hpp"
@@ -19,7 +20,7 @@ namespace multimargin {
 struct DescentResult {
   Index sweeps, updates;
   double violation;  // largest of any row, on the final gradient
-  Index work;        // values read at visits and changed by updates
+  Index work;        // in the time of a multiply-add
 };
 
 // Minimises the block subproblem (block.hpp), given the diagonal of K, the start and its gradient;
@@ -34,15 +35,20 @@ struct DescentResult {
 // found exactly optimal (most rows with alpha_i = 0 are), until one updates hardly any, or after
 // kStageSweeps: the violation of a class with a small z_r hardly falls under frank-wolfe and must
 // not hold up all other rows.
+//
+// With `faces`, sweeps alternate with conjugate gradients over the pairs off their bounds (face.hpp), as soon as
+// those take no longer than the sweeps since the last.
 template <class Machine, class T>
 class CoordinateDescent {
  public:
-  CoordinateDescent(const Block<T>& block, const double* diag, Machine machine, PairBlock<T> pairs, std::uint64_t seed)
+  CoordinateDescent(const Block<T>& block, const double* diag, Machine machine, PairBlock<T> pairs, std::uint64_t seed,
+                    bool faces = false)
       : b_(block),
         diag_(diag),
         machine_(std::move(machine)),
         random_(seed),
         pairs_(std::move(pairs)),
+        faces_(faces),
         row_(static_cast<std::size_t>(3 * block.m)) {}
 
   // Also when an interrupt leaves run() half way: alpha and G always belong together.
@@ -67,6 +73,12 @@ class CoordinateDescent {
 
  private:
   static constexpr Index kStageSweeps = 100;
+  static constexpr Index kCreeping = 60;  // sweeps that do for most blocks
+  // In the time of a multiply-add: looking at a row, and solving one.
+  static constexpr Index kWorkOfVisit = 160, kWorkOfUpdate = 800;
+  static constexpr Index kLeastSteps = 16;                     // of conjugate gradients
+  static constexpr Index kMostWork = 300'000'000;              // of theirs: Ctrl-C is heard in between
+  static constexpr double kFaceShare = 0.3;                    // of the threshold: how exactly a face is solved
 
   double violation(Index i) {
     const Index count = pairs_.count(i);
@@ -94,6 +106,7 @@ class CoordinateDescent {
 
   // Visits the rows of order_ and keeps there those that were not optimal; returns the updates.
   Index sweep(double threshold, DescentResult& result) {
+    if (faces_ && result.work >= next_face_) step_over_face(threshold, result);
     random_.shuffle(order_.data(), static_cast<Index>(order_.size()));
     Index updates = 0;
     std::size_t kept = 0;
@@ -101,10 +114,10 @@ class CoordinateDescent {
       const Index i = order_[k];
       interrupt_.poll(b_.m);
       const double before = violation(i);
-      result.work += pairs_.count(i);
       if (before > threshold) updates += update(i, result.work);
       if (before > 0.0) order_[kept++] = i;
     }
+    result.work += kWorkOfVisit * static_cast<Index>(order_.size());
     order_.resize(kept);
     ++result.sweeps;
     result.updates += updates;
@@ -123,9 +136,27 @@ class CoordinateDescent {
     for (Index c = 0; c < count; ++c) largest = std::max(largest, std::abs(next[c] - alpha[c]));
     if (!(largest > Machine::resolution(G, diag_[i], b_.C[i], count))) return false;
     const Index written = pairs_.write(i, next);
-    work += written;
+    work += kWorkOfUpdate + written;
     interrupt_.poll(written);
     return true;
+  }
+
+  // Conjugate gradients over the face for up to twice the time of the sweeps since the last ones, once that is
+  // enough for a few steps.
+  void step_over_face(double threshold, DescentResult& result) {
+    const Index work = result.work - last_face_;
+    face_.find(b_, pairs_, diag_);
+    const Index least = kLeastSteps * face_.work();
+    const bool fits = face_.fits(result.sweeps > kCreeping);
+    if (!fits || work < least) {
+      next_face_ = last_face_ + (fits ? least : 2 * work + 1);
+      return;
+    }
+    const Index steps = std::min(kMostWork, 2 * work) / face_.work();
+    const Index taken = face_.minimise(b_, kFaceShare * threshold, steps) ? face_.take(b_, pairs_) : 0;
+    result.work += steps * face_.work() + taken;
+    last_face_ = next_face_ = result.work;
+    interrupt_.poll(steps * face_.work() + taken);
   }
 
   Block<T> b_;
@@ -134,6 +165,9 @@ class CoordinateDescent {
   Random random_;
   Interrupt interrupt_;
   PairBlock<T> pairs_;
+  Face<Machine, T> face_;
+  bool faces_;
+  Index last_face_ = 0, next_face_ = 1;  // work at the last step over a face; before the next is tried
   std::vector<Index> order_;  // rows of the next sweep
   std::vector<double> row_;   // of one sample: gradient, alpha, new alpha
 };

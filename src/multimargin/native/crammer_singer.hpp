@@ -21,6 +21,8 @@ namespace multimargin {
 
 class CrammerSinger {
  public:
+  static constexpr double kActive = 1e-8;  // z_r counts as positive above this share of C
+
   // How far a row is from optimal: violation psi and gain g (zero together, at the optimum).
   struct RowMeasure {
     double violation, gain;
@@ -92,6 +94,22 @@ class CrammerSinger {
     alpha[y] = bounded ? C : std::min(others, C);
   }
 
+  // z of one class of a row, and whether it counts as positive.
+  static double weight(double alpha, bool own, double C) { return own ? C - alpha : -alpha; }
+  static bool has_weight(double alpha, bool own, double C) { return weight(alpha, own, C) > kActive * C; }
+
+  // Makes a row that is feasible but for rounding feasible to the last bit.
+  static void settle(Index y, double C, Index m, double* alpha) {
+    const bool bounded = C - alpha[y] <= simplex::kSmallest * C;
+    double others = 0.0;
+    for (Index r = 0; r < m; ++r) {
+      if (r == y) continue;
+      if (alpha[r] > -simplex::kSmallest * C) alpha[r] = 0.0;
+      others -= alpha[r];
+    }
+    alpha[y] = bounded ? C : std::min(others, C);
+  }
+
   // A change of alpha that is not more than this is rounding, of alpha itself or of G.
   static double resolution(const double* G, double kii, double C, Index m) {
     const double largest = max_over(m, [=](Index r) { return std::abs(G[r]); });
@@ -100,7 +118,6 @@ class CrammerSinger {
 
  private:
   static constexpr Index kShort = 8;          // rows for which a plain loop is fastest
-  static constexpr double kActive = 1e-8;    // z_r counts as positive above this share of C
   static constexpr double kFarAway = -1e150;  // keeps D finite; no class so low is ever active
 
   static MULTIMARGIN_INLINE double lowest_active(const double* G, const double* alpha, Index y, double C, Index m) {

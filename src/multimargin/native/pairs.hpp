@@ -37,6 +37,9 @@ class PairBlock {
   Index count(Index i) const { return samples_[size(i)].count; }  // of the sample's pairs, classes ascending
   Index own(Index i) const { return samples_[size(i)].own; }      // its own class among them
 
+  // Class of the sample's pair c.
+  Index label(Index i, Index c) const { return pairs_[size(samples_[size(i)].first + c)].r; }
+
   // Gradient and coefficients of the pairs of sample i.
   MULTIMARGIN_INLINE void read(Index i, double* G, double* alpha) const {
     const Sample& s = samples_[size(i)];

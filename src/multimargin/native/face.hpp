@@ -1,0 +1,312 @@
+// Conjugate gradients over the face of a block: the pairs (sample, class) off their bounds.
+//
+// Coordinate descent soon knows which pairs have weight, and then creeps where the kernel is nearly singular.
+// With the other pairs held, over the steps d of those with weight,
+//
+//     minimise  1/2 <d, H d> + <G, d>   subject to   sum_r d_ir = 0 in every sample i,
+//
+// where H is block diagonal over classes, K between the samples whose pair of that class has weight. This is
+// solved by conjugate gradients, projected on the constraint (the mean over the sample's pairs is taken off) and
+// preconditioned by K_ii. Every sample then goes as far along its part of t d as its bounds let it, with the t of
+// a few that lowers the objective most. Pairs that came to their bounds leave the face, and conjugate gradients
+// start again over the others. Pairs never join: coordinate descent does that.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "block.hpp"
+#include "pairs.hpp"
+#include "reduce.hpp"
+
+namespace multimargin {
+
+template <class Machine, class T>
+class Face {
+ public:
+  // Finds the face of the block's current point.
+  void find(const Block<T>& b, const PairBlock<T>& pairs, const double* diag) {
+    classes_.resize(size(b.m));
+    for (auto& members : classes_) members.clear();
+    samples_.clear();
+    row_.resize(size(2 * b.m));
+    double *G = row_.data(), *alpha = G + b.m;
+    for (Index i = 0; i < b.q; ++i) {
+      const Index count = pairs.count(i), own = pairs.own(i);
+      pairs.read(i, G, alpha);
+      auto in_face = [&](Index c) { return Machine::has_weight(alpha[c], c == own, b.C[i]); };
+      Index active = 0;
+      for (Index c = 0; c < count; ++c) active += in_face(c);
+      if (active < 2 || !(diag[i] > 0.0)) continue;
+      const auto s = static_cast<std::int32_t>(samples_.size());
+      samples_.push_back({i, active, 1.0 / diag[i], Machine::kActive * b.C[i]});
+      for (Index c = 0; c < count; ++c)
+        if (in_face(c))
+          classes_[size(pairs.label(i, c))].push_back(
+              {s, static_cast<std::int32_t>(c), G[c], Machine::weight(alpha[c], c == own, b.C[i])});
+    }
+    entries_ = count_ = 0;
+    for (const auto& members : classes_) {
+      const auto u = static_cast<Index>(members.size());
+      entries_ += u * u;
+      count_ += u;
+    }
+  }
+
+  // Whether H is small enough: in a core's own cache, or, where descent creeps, in the last one.
+  bool fits(bool creeps) const { return 0 < entries_ && entries_ <= (creeps ? kMostCreeping : kMost); }
+  Index work() const { return entries_ + kWorkOfPair * count_; }  // of one step, in multiply-adds
+
+  // Lowers the objective over the face, until its gradient is below eps or in at most so many steps. Returns
+  // whether anything moved.
+  bool minimise(const Block<T>& b, double eps, Index steps) {
+    load(b);
+    bool moved = false;
+    for (int round = 0; round < kRounds && steps > 0; ++round) {
+      const Index made = conjugate_gradients(eps, steps);
+      if (made == 0 || !move()) break;
+      moved = true;
+      steps -= made;
+      drop();
+    }
+    return moved;
+  }
+
+  // Hands the new coefficients of each sample to the block's pairs. Returns the work.
+  Index take(const Block<T>& b, PairBlock<T>& pairs) {
+    double *G = row_.data(), *alpha = G + b.m;
+    Index work = 0;
+    for (std::size_t k = 0; k < z_.size(); ++k) step_[at_[k]] -= z_[k];
+    for (std::size_t s = 0; s < samples_.size(); ++s) {
+      const Index i = samples_[s].i;
+      pairs.read(i, G, alpha);
+      for (Index c = 0; c < pairs.count(i); ++c) alpha[c] += step_[s * size(b.m) + size(c)];
+      Machine::settle(pairs.own(i), b.C[i], pairs.count(i), alpha);
+      work += pairs.write(i, alpha);
+    }
+    return work;
+  }
+
+ private:
+  struct Sample {
+    Index i, count;      // its number in the block, its pairs in the face
+    double step, least;  // 1 / K_ii; the least weight of a pair in the face
+  };
+  struct Member {
+    std::int32_t sample, c;  // the sample among the face's, the pair among the sample's
+    double G, z;
+  };
+  static constexpr Index kMost = Index{1} << 17, kMostCreeping = Index{1} << 20;  // entries of H
+  static constexpr Index kWorkOfPair = 16;
+  static constexpr int kRounds = 30;              // of conjugate gradients, with ever fewer pairs
+  static constexpr double kOutside = 0.05;        // share of the samples that d may take over their bounds
+  static constexpr int kLengths = 8;              // t = 1, kShorter, kShorter^2, ...
+  static constexpr double kShorter = 0.35;
+
+  static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
+
+  void load(const Block<T>& b) {
+    H_.resize(size(entries_));
+    G_.clear(), z_.clear(), of_.clear(), at_.clear(), sizes_.clear();
+    step_.assign(samples_.size() * size(b.m), 0.0);
+    T* out = H_.data();
+    for (const auto& members : classes_) {
+      columns_.clear();
+      for (const Member& member : members) {
+        columns_.push_back(static_cast<std::int32_t>(samples_[size(member.sample)].i));
+        of_.push_back(member.sample);
+        at_.push_back(size(member.sample * b.m + member.c));
+        G_.push_back(member.G);
+        z_.push_back(member.z);
+        step_[at_.back()] = member.z;
+      }
+      const auto u = static_cast<Index>(columns_.size());
+      sizes_.push_back(u);
+      for (Index i = 0; i < u; ++i, out += u) gather_row(b.K + columns_[size(i)] * b.K_stride, columns_.data(), u, out);
+    }
+    make_room();
+  }
+
+  void make_room() {
+    for (auto* v : {&d_, &residual_, &direction_, &scaled_, &product_, &tried_, &best_, &best_product_})
+      v->resize(z_.size());
+  }
+
+  // out = H v.
+  void multiply(const std::vector<double>& v, std::vector<double>& out) const {
+    std::fill(out.begin(), out.end(), 0.0);
+    const T* H = H_.data();
+    const double* x = v.data();
+    double* y = out.data();
+    for (const Index u : sizes_) {
+      add_product(H, u, x, y);
+      H += u * u;
+      x += u;
+      y += u;
+    }
+  }
+
+  static MULTIMARGIN_CLONES void add_product(const T* __restrict H, Index u, const double* __restrict x,
+                                             double* __restrict y) {
+    Index i = 0;
+    for (; i + 4 <= u; i += 4) {
+      const T *a = H + i * u, *b = a + u, *c = b + u, *d = c + u;
+      const double p = x[i], q = x[i + 1], r = x[i + 2], s = x[i + 3];
+      for (Index j = 0; j < u; ++j)
+        y[j] += (p * static_cast<double>(a[j]) + q * static_cast<double>(b[j])) +
+                (r * static_cast<double>(c[j]) + s * static_cast<double>(d[j]));
+    }
+    for (; i < u; ++i)
+      for (Index j = 0; j < u; ++j) y[j] += x[i] * static_cast<double>(H[i * u + j]);
+  }
+
+  // Takes the mean over a sample's pairs off.
+  void project(std::vector<double>& v) {
+    sums_.assign(samples_.size(), 0.0);
+    for (std::size_t k = 0; k < v.size(); ++k) sums_[size(of_[k])] += v[k];
+    for (std::size_t s = 0; s < samples_.size(); ++s) sums_[s] /= static_cast<double>(samples_[s].count);
+    for (std::size_t k = 0; k < v.size(); ++k) v[k] -= sums_[size(of_[k])];
+  }
+
+  static MULTIMARGIN_CLONES double dot(const double* a, const double* b, Index n) {
+    return sum_over(n, [=](Index k) { return a[k] * b[k]; });
+  }
+
+  double dot(const std::vector<double>& a, const std::vector<double>& b) const {
+    return dot(a.data(), b.data(), static_cast<Index>(a.size()));
+  }
+
+  static MULTIMARGIN_CLONES double largest(const double* a, Index n) {
+    return max_over(n, [=](Index k) { return std::abs(a[k]); });
+  }
+
+  // y += t x.
+  static MULTIMARGIN_CLONES void add(double t, const double* __restrict x, Index n, double* __restrict y) {
+    for (Index k = 0; k < n; ++k) y[k] += t * x[k];
+  }
+
+  // d by conjugate gradients from 0, until the projected gradient is below eps, or d takes many samples over
+  // their bounds: to go on would lead far from where the face is known. Returns the steps made.
+  Index conjugate_gradients(double eps, Index steps) {
+    const auto n = static_cast<Index>(z_.size());
+    const double most_outside = kOutside * static_cast<double>(samples_.size());
+    std::fill(d_.begin(), d_.end(), 0.0);
+    std::fill(direction_.begin(), direction_.end(), 0.0);
+    for (Index k = 0; k < n; ++k) residual_[size(k)] = -G_[size(k)];
+    project(residual_);
+    double before = kInfinity;
+    for (Index step = 0; step < steps; ++step) {
+      if (largest(residual_.data(), n) <= eps) return step;
+      const double rho = precondition();
+      const double beta = rho / before;
+      before = rho;
+      next_direction(scaled_.data(), beta, n, direction_.data());
+      multiply(direction_, product_);
+      const double curvature = dot(direction_, product_);
+      if (!(curvature > 0.0)) return step;
+      project(product_);
+      add(rho / curvature, direction_.data(), n, d_.data());
+      add(-rho / curvature, product_.data(), n, residual_.data());
+      if (static_cast<double>(outside(d_.data(), z_.data(), n)) > most_outside) return step + 1;
+    }
+    return steps;
+  }
+
+  // residual / K_ii; returns its product with the residual.
+  double precondition() {
+    for (std::size_t k = 0; k < residual_.size(); ++k) scaled_[k] = residual_[k] * samples_[size(of_[k])].step;
+    return dot(residual_, scaled_);
+  }
+
+  static MULTIMARGIN_CLONES void next_direction(const double* __restrict scaled, double beta, Index n,
+                                                double* __restrict direction) {
+    for (Index k = 0; k < n; ++k) direction[k] = scaled[k] + beta * direction[k];
+  }
+
+  // Pairs over their bounds: as many samples, but for those with several.
+  static MULTIMARGIN_CLONES Index outside(const double* d, const double* z, Index n) {
+    Index count = 0;
+    for (Index k = 0; k < n; ++k) count += d[k] > z[k];
+    return count;
+  }
+
+  // Moves by e: every sample's part of t d, cut to its bounds (alpha may rise by z), with the t of a few that
+  // lowers <G, e> + 1/2 <e, H e> most. False, and nothing moves, where none does.
+  bool move() {
+    double best = 0.0, t = 1.0;
+    for (int tries = 0; tries < kLengths; ++tries, t *= kShorter) {
+      cut(t);
+      multiply(tried_, product_);
+      const double change = dot(G_, tried_) + 0.5 * dot(tried_, product_);
+      if (change < best) {
+        best = change;
+        std::swap(best_, tried_);
+        std::swap(best_product_, product_);
+      } else if (best < 0.0) {
+        break;
+      }
+    }
+    if (best == 0.0) return false;
+    for (std::size_t k = 0; k < z_.size(); ++k) {
+      z_[k] = std::max(z_[k] - best_[k], 0.0);
+      G_[k] += best_product_[k];
+    }
+    return true;
+  }
+
+  void cut(double t) {
+    sums_.assign(samples_.size(), t);
+    for (std::size_t k = 0; k < d_.size(); ++k) {
+      double& length = sums_[size(of_[k])];
+      if (length * d_[k] > z_[k]) length = z_[k] / d_[k];
+    }
+    for (std::size_t k = 0; k < d_.size(); ++k) tried_[k] = sums_[size(of_[k])] * d_[k];
+  }
+
+  // Takes pairs that came to their bounds off the face, and moves what is left of the arrays together.
+  void drop() {
+    std::size_t k = 0, left = 0;  // pairs seen, pairs kept
+    const T* H = H_.data();
+    T* out = H_.data();
+    for (Index& u : sizes_) {
+      columns_.clear();
+      for (Index i = 0; i < u; ++i, ++k) {
+        Sample& s = samples_[size(of_[k])];
+        if (z_[k] > s.least) {
+          columns_.push_back(static_cast<std::int32_t>(i));
+          of_[left] = of_[k], at_[left] = at_[k], G_[left] = G_[k], z_[left] = z_[k];
+          ++left;
+        } else {
+          --s.count;
+          step_[at_[k]] -= z_[k];
+        }
+      }
+      const auto kept = static_cast<Index>(columns_.size());
+      for (Index i = 0; i < kept; ++i, out += kept) gather_row(H + columns_[size(i)] * u, columns_.data(), kept, out);
+      H += u * u;
+      u = kept;
+    }
+    of_.resize(left), at_.resize(left), G_.resize(left), z_.resize(left);
+    make_room();
+  }
+
+  std::vector<Sample> samples_;
+  std::vector<std::vector<Member>> classes_;  // the pairs as they were found
+  Index entries_ = 0, count_ = 0;             // of H, of pairs
+  std::vector<double> step_;                  // of every sample's pairs; while a pair is in the face, where it began
+  // Over the pairs in the face, class after class:
+  std::vector<Index> sizes_;  // of the classes
+  std::vector<T> H_;
+  std::vector<std::int32_t> of_;                                     // sample
+  std::vector<std::size_t> at_;                                      // where in step_
+  std::vector<double> G_, z_;                                        // at the current point
+  std::vector<double> d_, residual_, direction_, scaled_, product_;  // of conjugate gradients
+  std::vector<double> tried_, best_, best_product_;                  // steps, and H times the best
+  std::vector<double> sums_;                                         // a number a sample
+  std::vector<std::int32_t> columns_;
+  std::vector<double> row_;
+};
+
+}  // namespace multimargin

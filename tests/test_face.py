@@ -1,0 +1,109 @@
+"""Conjugate gradients over the pairs off their bounds: same optimum, feasible, G kept, far fewer updates."""
+
+import numpy as np
+import pytest
+from oracle import assert_feasible, certify, kernel_matrix, one_hot
+
+from multimargin import Decomposition, KernelSVC, _core
+from multimargin.face import Face
+from multimargin.inner import Block, CoordinateDescent
+from multimargin.working_set import Growing
+
+M = 4
+
+
+class Case:
+    """Overlapping clusters under a kernel so smooth that it is nearly singular, and a large cost."""
+
+    def __init__(self, dtype=np.float64, n=80):
+        rng = np.random.default_rng(0)
+        self.y = rng.integers(M, size=n).astype(np.int32)
+        X = rng.normal(size=(M, 3))[self.y] + 0.7 * rng.normal(size=(n, 3))
+        self.K = kernel_matrix("rbf", X, gamma=0.03).astype(dtype)
+        self.C = 20.0 * rng.uniform(0.3, 3.0, n)
+        self.alpha, self.G = np.zeros((n, M)), -one_hot(self.y, M)
+
+    def descend(self, faces, eps=1e-4, sweeps=100_000, staged=True):
+        diagonal = np.diag(self.K).astype(np.float64)
+        found = _core.coordinate_descent(
+            self.K, diagonal, self.G, self.alpha, self.y, self.C, "sort", eps, sweeps, 1, staged, faces=faces
+        )
+        return found[:3]  # sweeps, updates, violation
+
+    def block(self):
+        diagonal = np.diag(self.K).astype(np.float64)
+        return Block(np.arange(len(self.y)), self.K, diagonal, self.alpha, self.G, self.y, self.C)
+
+    def judge(self):
+        return certify(self.K.astype(np.float64), self.y, self.alpha, self.C)
+
+    def check_gradient(self):
+        exact = self.K.astype(np.float64) @ self.alpha - one_hot(self.y, M)
+        np.testing.assert_allclose(self.G, exact, atol=1e-9)
+
+
+@pytest.mark.parametrize("staged", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_same_optimum_with_far_fewer_updates(dtype, staged):
+    plain, faces = Case(dtype), Case(dtype)
+    _, many, _ = plain.descend(False, staged=staged)
+    _, few, violation = faces.descend(True, staged=staged)
+    assert violation <= 1e-4
+    assert few < 0.5 * many
+    assert_feasible(faces.alpha, faces.y, faces.C)
+    faces.check_gradient()
+    assert faces.judge().dual == pytest.approx(plain.judge().dual, rel=1e-6)
+
+
+@pytest.mark.parametrize("sweeps", [1, 3, 10, 30])
+def test_cut_short_it_is_feasible_and_lower(sweeps):
+    case = Case()
+    duals = []
+    for _ in range(5):
+        case.descend(True, sweeps=sweeps)
+        assert_feasible(case.alpha, case.y, case.C)
+        case.check_gradient()
+        duals.append(case.judge().dual)
+    assert np.diff(duals).max() <= 1e-9 * abs(duals[-1])
+
+
+@pytest.mark.parametrize("steps", [1, 5, 50])
+def test_the_specification_lowers_the_dual_within_the_face(steps):
+    case = Case()
+    case.descend(False, sweeps=20)
+    before, zero = case.judge().dual, case.alpha == 0
+    listed = np.ones_like(case.alpha, dtype=bool)
+    Face(case.block(), listed).minimise(1e-6, steps)
+    assert case.judge().dual < before
+    assert (case.alpha[zero] == 0).all()
+    assert_feasible(case.alpha, case.y, case.C)
+    case.check_gradient()
+
+
+def test_pairs_that_are_not_listed_stay():
+    case = Case()
+    case.descend(False, sweeps=20)
+    before = case.alpha.copy()
+    listed = np.zeros_like(before, dtype=bool)
+    listed[:40] = True
+    Face(case.block(), listed).minimise(1e-6, 20)
+    assert (case.alpha[:40] != before[:40]).any()
+    np.testing.assert_array_equal(case.alpha[40:], before[40:])
+
+
+@pytest.mark.parametrize("engine", ["cpu", "numpy"])
+def test_a_solver_with_faces_is_certified(engine):
+    case = Case()
+    solver = Decomposition(Growing(), CoordinateDescent(faces=True))
+    model = KernelSVC(C=20, kernel="precomputed", solver=solver, engine=engine).fit(case.K, case.y)
+    assert model.status_.converged
+
+
+def test_samples_that_do_not_touch_the_model():
+    """A zero diagonal has no step of its own, and must not break those of others."""
+    case = Case()
+    case.K[:5], case.K[:, :5] = 0.0, 0.0
+    case.descend(True)
+    assert_feasible(case.alpha, case.y, case.C)
+    case.check_gradient()
+    assert case.judge().psi.max() <= 2e-4
