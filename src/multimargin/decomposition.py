@@ -19,7 +19,7 @@ from .inner import Block, CoordinateDescent, InnerSolver
 from .low_rank import Leap, LowRank
 from .monitor import Monitor
 from .problems import Problem
-from .solution import Solution, Status
+from .solution import Solution, Status, falls
 from .typing import FloatArray
 from .working_set import Choice, WorkingSet
 
@@ -111,15 +111,15 @@ class Decomposition:
         )
         bias: FloatArray = bias_scale * alpha.sum(axis=0)
         return Solution(
-            alpha,
-            bias,
-            scores,
             status,
             proof.violation,
             proof.primal,
             proof.dual,
             proof.gap,
             monitor.trace,
+            alpha,
+            bias,
+            scores,
         )
 
     def _descend_and_prove(
@@ -143,7 +143,7 @@ class Decomposition:
             left = proof.violation if self.stop == "psi" else proof.gain
             if left <= tol:
                 return Status.CONVERGED, proof
-            if not (_falls(proof.dual, dual) or left < 0.5 * violation):
+            if not (falls(proof.dual, dual) or left < 0.5 * violation):
                 break
             dual, violation = min(dual, proof.dual), left
         return Status.STALLED, proof
@@ -196,7 +196,7 @@ class Decomposition:
                 moved = engine.update(block)
                 leapt = leap is not None and leap.take(tol)
                 still = 0 if moved or leapt else still + 1
-                flat = 0 if _falls(engine.dual, lowest) else flat + 1
+                flat = 0 if falls(engine.dual, lowest) else flat + 1
                 lowest = min(lowest, engine.dual)
                 if status := monitor.record(engine, choice, steps):
                     return status
@@ -207,8 +207,3 @@ class Decomposition:
                 raise
             return Status.INTERRUPTED
         return Status.CONVERGED
-
-
-def _falls(dual: float, lowest: float) -> bool:
-    """Whether the dual fell by more than rounding."""
-    return dual < lowest - 1e-15 * abs(dual) if math.isfinite(lowest) else True

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .decomposition import Decomposition
 from .engines import EngineOptions, find_engine
-from .engines.base import Task
+from .engines.base import Engine, Task
+from .estimator_base import MachineClassifier, Rows, margins
 from .kernels import Kernel, make_kernel
 from .label_noise import LabelNoiseMixin
 from .memory import cache_bytes
 from .methods import find_method
 from .model import ModelMaker
-from .monitor import Monitor, Observer
+from .monitor import Monitor
 from .problems import PROBLEMS
-from .progress import Progress, SklearnCallbacks
-from .sklearn_callbacks import CallbackSupportMixin, callback_context, with_callbacks
+from .sklearn_callbacks import with_callbacks
 from .solution import Solution, TraceRow
 from .threads import effective_threads
-from .typing import FloatArray, IntArray, LabelArray
-from .validation import STORED, canonical, check_choice, check_integer, check_number, same_storage, warn_user
-from .weights import check_weights, sample_costs
+from .typing import FloatArray
+from .validation import STORED, canonical, check_choice, check_integer, check_number, same_storage
+from .weights import sample_costs
 
 _DATA: dict[str, Any] = {  # what scikit-learn's validate_data is asked for
     "accept_sparse": "csr",
@@ -40,7 +35,7 @@ _DATA: dict[str, Any] = {  # what scikit-learn's validate_data is asked for
 _BIAS_SCALE = {"none": 0.0, "regularized": 1.0}  # the constant added to the kernel
 
 
-class KernelSVC(CallbackSupportMixin, LabelNoiseMixin, ClassifierMixin, BaseEstimator):
+class KernelSVC(LabelNoiseMixin, MachineClassifier):
     """Exact multiclass kernel support vector machine with a certificate of optimality.
 
     All classes are trained in one problem. For the Crammer-Singer machine, the dual
@@ -223,33 +218,17 @@ class KernelSVC(CallbackSupportMixin, LabelNoiseMixin, ClassifierMixin, BaseEsti
         self._check_params()
         X, y = validate_data(self, X, y, **_DATA)
         X = canonical(X)
-        check_classification_targets(y)
-        weight = check_weights(sample_weight, X.shape[0])
-        kept = np.flatnonzero(weight)
-        if not len(kept):
-            raise ValueError("All sample weights are zero; some samples need a positive weight.")
-        labels, coded = np.unique(y[kept], return_inverse=True)
-        if len(labels) < 2:
-            raise ValueError(
-                f"At least 2 classes are needed, but rows of positive weight have {len(labels)} class: "
-                f"{labels.tolist()}."
-            )
-        task = self._task(X, kept, labels, coded.astype(np.int32), weight[kept], sample_weight is not None)
-        model = ModelMaker(task, labels, kept)
+        rows = self._rows(y, sample_weight)
+        task = self._task(X, rows, sample_weight is not None)
+        model = ModelMaker(task, rows.labels, rows.kept)
         solution = self._solve(task, model, X, y)
         self._store(task, model, X.shape[0], solution)
-        if not solution.status.converged:
-            warn_user(
-                f"KernelSVC {solution.status} Largest violation {solution.violation:.3g} (tol {self.tol:g}), "
-                f"duality gap {solution.gap:.3g} of {solution.primal:.6g}.",
-                ConvergenceWarning,
-            )
+        self._warn_unless_converged(solution)
         return self
 
-    def _task(
-        self, X: Any, kept: IntArray, labels: np.ndarray, y: LabelArray, weight: FloatArray, weighted: bool
-    ) -> Task:
-        """The problem to solve, on the rows ``kept``."""
+    def _task(self, X: Any, rows: Rows, weighted: bool) -> Task:
+        """The problem to solve, on the rows of positive weight."""
+        kept, labels, y, weight = rows
         kernel = make_kernel(self.kernel, degree=self.degree, gamma=self.gamma, coef0=self.coef0)
         if kernel.pairwise and X.shape[0] != X.shape[1]:
             raise ValueError(
@@ -267,27 +246,22 @@ class KernelSVC(CallbackSupportMixin, LabelNoiseMixin, ClassifierMixin, BaseEsti
 
     def _solve(self, task: Task, model: ModelMaker, X: Any, y: Any) -> Solution:
         method = find_method(self.solver, self.working_set_size)
-        seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31)
+        seed = self._seed()
         options = EngineOptions(
             effective_threads(self.n_threads),
             cache_bytes(self.cache_size, len(task.y)),
             method.block_share,
             self.dtype,
             bool(self.shrinking),
-            int(seed),
+            seed,
         )
-        progress = Progress(self.tol, int(self.verbose)) if self.verbose else None
-        observers: list[Observer] = [o for o in (progress, self.callback) if o is not None]
-        context = callback_context(self, self.max_iter)
-        if context is not None:
-            observers.append(SklearnCallbacks(self, context, X, y, lambda: model(engine.result()[0])))
-        monitor = Monitor(self.max_iter, self.time_limit, observers)
-        engine = find_engine(self.engine)(task, options)
-        monitor.trace.info["solver"] = self.solver if isinstance(self.solver, str) else repr(self.solver)
-        if context is not None:
-            context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        with progress or nullcontext():
-            solution = method.run(
+        engine: Engine
+
+        def run(monitor: Monitor) -> Solution:
+            nonlocal engine
+            engine = find_engine(self.engine)(task, options)
+            monitor.trace.info["solver"] = self.solver if isinstance(self.solver, str) else repr(self.solver)
+            return method.run(
                 engine,
                 monitor,
                 tol=self.tol,
@@ -295,25 +269,21 @@ class KernelSVC(CallbackSupportMixin, LabelNoiseMixin, ClassifierMixin, BaseEsti
                 bias_scale=task.offset,
                 keep_interrupted=self.on_interrupt == "keep",
             )
-            if progress is not None:
-                progress.finish(solution)
-        if context is not None:
-            context.call_on_fit_task_end(
-                estimator=self, X=X, y=y, reconstruction_attributes=model(solution.alpha)
-            )
-        return solution
+
+        return self._train(
+            run,
+            X,
+            y,
+            now=lambda: model(engine.result()[0]),
+            final=lambda solution: model(solution.alpha),
+            max_iter=self.max_iter,
+        )
 
     def _store(self, task: Task, model: ModelMaker, rows: int, solution: Solution) -> None:
         for name, value in model(solution.alpha).items():
             setattr(self, name, value)
         ids = np.flatnonzero(solution.alpha.any(axis=1))
-        self.status_ = solution.status
-        self.n_iter_ = len(solution.trace)
-        self.violation_ = solution.violation
-        self.primal_objective_ = solution.primal
-        self.dual_objective_ = solution.dual
-        self.duality_gap_ = solution.gap
-        self.trace_ = solution.trace
+        self._store_certificate(solution)
         self._labels = task.y
         self._kept = model.kept
         self._rows_fitted = rows
@@ -341,44 +311,19 @@ class KernelSVC(CallbackSupportMixin, LabelNoiseMixin, ClassifierMixin, BaseEsti
             self._kernel, support, self.dual_coef_, X, n_threads=effective_threads(self.n_threads)
         )
         scores += self.intercept_
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The class with the largest score.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            New data, or (n_samples, n_training_samples) kernel values.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            Predicted labels; the smallest in a tie.
-        """
-        scores = self.decision_function(X)
-        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[best])
+        return margins(scores)
 
     # -- validation --------------------------------------------------------------------------------
     def _check_params(self) -> None:
         check_choice("machine", self.machine, tuple(PROBLEMS))
         check_choice("bias", self.bias, tuple(_BIAS_SCALE))
         check_choice("dtype", self.dtype, ("auto", "float32", "float64"))
-        check_choice("on_interrupt", self.on_interrupt, ("raise", "keep"))
+        self._check_common_params()
         check_number("C", self.C)
-        check_number("tol", self.tol)
-        if self.time_limit is not None:
-            check_number("time_limit", self.time_limit)
         if self.cache_size != "auto":
             check_number("cache_size", self.cache_size, positive=False)
         if self.working_set_size != "auto":
             check_integer("working_set_size", self.working_set_size, 1)
-        if self.n_threads is not None:
-            check_integer("n_threads", self.n_threads, 1)
-        check_integer("max_iter", self.max_iter, -1)
-        if self.callback is not None and not callable(self.callback):
-            raise TypeError(f"callback must be callable or None, got {self.callback!r}.")
         find_engine(self.engine)
         find_method(self.solver, self.working_set_size)
 
@@ -394,7 +339,6 @@ class KernelSVC(CallbackSupportMixin, LabelNoiseMixin, ClassifierMixin, BaseEsti
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         pairwise = self.kernel == "precomputed" or getattr(self.kernel, "pairwise", False)
         tags.input_tags.pairwise = bool(pairwise)
         return tags

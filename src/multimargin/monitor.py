@@ -48,21 +48,47 @@ class Monitor:
         return None
 
     def record(self, engine: Engine, choice: Choice, inner: int) -> Status | None:
+        """Write one iteration of an engine down; the status to stop with if an observer says so."""
+        counts = engine.counts()
+        return self.note(
+            violation=choice.violation,
+            dual=engine.dual,
+            gap=choice.gap,
+            working_set=len(choice.W),
+            inner=inner,
+            rows=counts.rows,
+            hits=counts.hits,
+            evictions=counts.evictions,
+            support=len(engine.support),
+        )
+
+    def note(
+        self,
+        *,
+        violation: float,
+        dual: float,
+        gap: float,
+        working_set: int,
+        inner: int,
+        support: int,
+        rows: int = 0,
+        hits: int = 0,
+        evictions: int = 0,
+    ) -> Status | None:
         """Write one iteration down; the status to stop with if an observer says so."""
         self._iteration += 1
-        counts = engine.counts()
         row = TraceRow(
             self._iteration,
             self.seconds,
-            choice.violation,
-            engine.dual,
-            choice.gap,
-            len(choice.W),
+            violation,
+            dual,
+            gap,
+            working_set,
             inner,
-            counts.rows,
-            counts.hits,
-            counts.evictions,
-            len(engine.support),
+            rows,
+            hits,
+            evictions,
+            support,
         )
         self.trace.append(row)
         stop = False

@@ -10,7 +10,7 @@ from typing import Any, Self, cast
 
 from .monitor import Observer
 from .profile import profile_line
-from .solution import Solution, TraceRow
+from .solution import Certified, TraceRow
 
 try:
     from tqdm.auto import tqdm
@@ -26,12 +26,12 @@ class Progress:
     ``verbose`` 1 shows a bar (or, without tqdm, lines); 2 shows lines in any case, and where the time went.
     """
 
-    def __init__(self, tol: float, verbose: int) -> None:
+    def __init__(self, tol: float, verbose: int, name: str = "KernelSVC") -> None:
         self._tol, self._verbose = tol, verbose
         self._first: float | None = None
         self._last = 0.0
         self._best = math.inf
-        self._bar = tqdm(total=100, desc="KernelSVC", unit="%") if tqdm and verbose == 1 else None
+        self._bar = tqdm(total=100, desc=name, unit="%") if tqdm and verbose == 1 else None
 
     def __call__(self, row: TraceRow) -> None:
         if self._first is None:
@@ -46,10 +46,11 @@ class Progress:
             self._bar.set_postfix_str(f"violation {row.violation:.1e}, {row.support} SVs", refresh=False)
             self._bar.update(max(0, done - self._bar.n))
         else:
+            kernel_rows = f"  kernel rows {row.rows} (+{row.hits} cached)" if row.rows else ""
             sys.stderr.write(
                 f"[multimargin] {row.seconds:7.1f} s  iteration {row.iteration}"
                 f"  violation {row.violation:.2e}"
-                f"  dual {row.dual:.8g}  SVs {row.support}  kernel rows {row.rows} (+{row.hits} cached)\n"
+                f"  dual {row.dual:.8g}  SVs {row.support}{kernel_rows}\n"
             )
 
     def _percent(self, violation: float) -> int:
@@ -57,7 +58,7 @@ class Progress:
         share = math.log(first / max(violation, self._tol)) / math.log(first / self._tol)
         return int(100 * min(max(share, 0.0), 1.0))
 
-    def finish(self, solution: Solution) -> None:
+    def finish(self, solution: Certified) -> None:
         """Say how the run ended."""
         message = f"{solution.status} gap {solution.gap:.3g} of {solution.primal:.6g}"
         if self._bar is not None:
@@ -65,8 +66,8 @@ class Progress:
             self._bar.update(100 - self._bar.n)
         else:
             sys.stderr.write(f"[multimargin] {message}\n")
-        if self._verbose >= 2:
-            info = solution.trace.info
+        info = solution.trace.info
+        if self._verbose >= 2 and "profile" in info:
             seconds = cast("dict[str, float]", info["profile"])
             total = cast("float", info["seconds"])
             sys.stderr.write(f"[multimargin] {total:.3g} s: {profile_line(seconds, total)}\n")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .typing import FloatArray
@@ -35,6 +37,11 @@ class Status(Enum):
         return self.value
 
 
+def falls(dual: float, lowest: float) -> bool:
+    """Whether the dual fell by more than rounding."""
+    return dual < lowest - 1e-15 * abs(dual) if math.isfinite(lowest) else True
+
+
 class TraceRow(NamedTuple):
     """One outer iteration, as recorded."""
 
@@ -43,8 +50,8 @@ class TraceRow(NamedTuple):
     violation: float  # largest KKT violation of the samples examined to choose this step
     dual: float  # dual objective after the step (minimised)
     gap: float  # duality gap before the step; NaN where not all samples were examined
-    working_set: int  # samples in the working set
-    inner: int  # iterations (or single-sample updates) of the inner solver
+    working_set: int  # samples in the working set; for a linear machine those visited in the pass
+    inner: int  # iterations (or single-sample updates) of the inner solver; for a linear machine updates
     rows: int  # kernel rows computed so far
     hits: int  # kernel rows found in the cache so far
     evictions: int  # kernel rows dropped from the cache so far
@@ -102,18 +109,33 @@ class Trace:
 
 
 @dataclass
-class Solution:
-    """A dual-feasible point with its certificate, computed in float64 from ``alpha`` alone.
+class Certified:
+    """Why a run ended, and how good its point is: computed in float64 from the dual point alone.
 
     ``primal + dual = gap >= 0`` bounds how far both objectives are from the optimum.
     """
 
-    alpha: FloatArray  # (n, m)
-    bias: FloatArray  # (m,)
-    scores: FloatArray  # (n, m), S = K alpha
     status: Status
     violation: float
     primal: float
     dual: float
     gap: float
     trace: Trace = field(repr=False)
+
+
+@dataclass
+class Solution(Certified):
+    """A dual-feasible point of a kernel machine with its certificate."""
+
+    alpha: FloatArray  # (n, m)
+    bias: FloatArray  # (m,)
+    scores: FloatArray  # (n, m), S = K alpha
+
+
+@dataclass
+class LinearSolution(Certified):
+    """A dual-feasible point of a linear machine, and its weights."""
+
+    weights: FloatArray  # (features, at least m), a constant feature last where there is one
+    alpha: sp.csr_array  # (n, m)
+    passes: int  # over the data, in samples visited

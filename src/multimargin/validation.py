@@ -28,11 +28,17 @@ _KEPT = (np.float64, np.float32, np.uint8, np.int8, np.int16)
 STORED = [*_KEPT, np.bool_, np.uint16, np.int32, np.uint32, np.int64, np.uint64]
 
 
-def canonical(X: Data) -> Data:
-    """Data in one of the few types the engines know, sparse data without duplicate entries."""
+def without_duplicates(X: Data) -> Data:
+    """Sparse data with every entry once."""
     if sp.issparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
+    return X
+
+
+def canonical(X: Data) -> Data:
+    """Data in one of the few types the engines know, sparse data without duplicate entries."""
+    X = without_duplicates(X)
     if X.dtype in _KEPT:
         return X
     values = X.data if sp.issparse(X) else X
