@@ -142,3 +142,52 @@ def projected_gradient(
     initial_step: str,
 ) -> tuple[int, float]: ...
 def update_samples(update: str, alpha: _F64, G: _F64, y: _I32, C: _F64, kii: _F64, seed: int) -> None: ...
+
+# The linear machine. Weights are (features with the constant one, classes padded to a multiple of 8).
+@final
+class LinearProblem:
+    @overload
+    def __init__(self, X: _Floats, y: _I32, C: _F64, m: int, constant: float, n_threads: int) -> None: ...
+    @overload
+    def __init__(
+        self,
+        data: _Floats,
+        indices: _Indices,
+        indptr: _Indices,
+        d: int,
+        y: _I32,
+        C: _F64,
+        m: int,
+        constant: float,
+        n_threads: int,
+    ) -> None: ...
+    def measure(self, weights: _Floats) -> tuple[float, float, float, float]: ...
+    def rebuild(self, weights: _F64) -> None: ...
+    def dual(self) -> tuple[_I64, _I32, _F64]: ...
+    def set_dual(self, indptr: _I64, classes: _I32, values: _F64) -> None: ...
+    def dual_sum(self) -> float: ...
+    def support(self) -> int: ...
+
+class _LinearDescent:
+    def weights_changed(self) -> None: ...
+    def run(
+        self, all: bool, threshold: float, relax: float, margin: float, shuffle: bool
+    ) -> tuple[int, int, int, float, float, float]: ...
+
+@final
+class LinearDescent32(_LinearDescent):
+    def __init__(
+        self,
+        problem: LinearProblem,
+        weights: NDArray[np.float32],
+        update: str,
+        tau: float,
+        seed: int,
+        together: bool,
+    ) -> None: ...
+
+@final
+class LinearDescent64(_LinearDescent):
+    def __init__(
+        self, problem: LinearProblem, weights: _F64, update: str, tau: float, seed: int, together: bool
+    ) -> None: ...

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "binary_samples.hpp"
+#include "bind_arrays.hpp"
 #include "blas.hpp"
 #include "dense_direct.hpp"
 #include "dense_product.hpp"
@@ -29,20 +30,11 @@ namespace multimargin {
 namespace {
 
 template <class T>
-using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Vector = ConstVectorOf<T>;
 template <class T>
-using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Matrix = ConstMatrixOf<T>;
 using Scale = std::optional<Vector<double>>;
 using Ids = Vector<Index>;
-
-void require(bool condition, const std::string& message) {
-  if (!condition) throw nb::value_error(message.c_str());
-}
-
-template <class Array>
-Index length(const Array& array, int axis = 0) {
-  return static_cast<Index>(array.shape(axis));
-}
 
 void check_ids(const Ids& ids, Index limit, const char* name) {
   for (Index k = 0; k < length(ids); ++k)
@@ -66,8 +58,6 @@ KernelPair check_pair(const KernelSpec& spec, const Samples& a, const Samples& b
 void check_range(Index begin, Index end, Index n) {
   require(0 <= begin && begin <= end && end <= n, "the range of rows must lie in 0.." + std::to_string(n));
 }
-
-void check_threads(int n_threads) { require(n_threads >= 1, "n_threads must be at least 1"); }
 
 using Doubles = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
 
@@ -135,7 +125,7 @@ void block(const KernelSpec& spec, const Samples& a, const Ids& a_ids, const Sam
   check_ids(out_rows, length(out), "out_rows");
   require(length(out, 1) >= b_end - b_begin, "out has too few columns");
   require(out.stride(1) == 1 || length(out, 1) <= 1, "the rows of out must be contiguous");
-  check_threads(n_threads);
+  checked_threads(n_threads);
   const OutRows<Out> rows{out.data(), out.stride(0), out_rows.data()};
   nb::gil_scoped_release release;
   kernel_block<Out>(pair, a_ids.data(), length(a_ids), b_begin, b_end, rows, n_threads);
@@ -149,7 +139,7 @@ void scores(const KernelSpec& spec, const Samples& sv, const Matrix<double>& coe
   require(length(coef) == sv.n(), "coef: one row for each support vector expected");
   require(length(scores) == x_end - x_begin && length(scores, 1) == length(coef, 1),
           "scores must have one row for each x and one column for each of coef");
-  check_threads(n_threads);
+  checked_threads(n_threads);
   nb::gil_scoped_release release;
   kernel_scores(pair, coef.data(), length(coef, 1), x_begin, x_end, scores.data(), n_threads);
 }

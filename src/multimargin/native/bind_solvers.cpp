@@ -14,6 +14,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "bind_arrays.hpp"
 #include "block.hpp"
 #include "coordinate_descent.hpp"
 #include "crammer_singer.hpp"
@@ -43,15 +44,6 @@ using KernelRows = nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu>;
 using KernelBlock = nb::ndarray<nb::ndim<2>, nb::device::cpu>;
 using KernelRoom = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-void require(bool holds, const char* message) {
-  if (!holds) throw nb::value_error(message);
-}
-
-template <class A>
-Index length(const A& array, std::size_t axis = 0) {
-  return static_cast<Index>(array.shape(axis));
-}
-
 // Calls work(first element, row stride) for the dtype at hand.
 template <class Work>
 auto with_rows(const KernelRows& rows, Work work) {
@@ -60,11 +52,6 @@ auto with_rows(const KernelRows& rows, Work work) {
   if (rows.dtype() == nb::dtype<float>()) return work(static_cast<const float*>(rows.data()), stride);
   if (rows.dtype() == nb::dtype<double>()) return work(static_cast<const double*>(rows.data()), stride);
   throw nb::type_error("kernel rows must be float32 or float64");
-}
-
-int checked_threads(int n_threads) {
-  require(n_threads >= 1, "n_threads must be at least 1");
-  return n_threads;
 }
 
 void check_ids(const Ids& ids, Index n, const char* message) {

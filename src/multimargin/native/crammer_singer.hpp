@@ -29,9 +29,9 @@ class CrammerSinger {
   };
 
   // What one-sample solves of up to m classes need: the update's name resolved, its random numbers, buffers.
-  // relax multiplies the step (1 is the exact solve, up to 2 still descends).
-  CrammerSinger(Index m, SimplexUpdate update, std::uint64_t seed, double relax = 1.0)
-      : update_(update), relax_(relax), random_(seed), buffer_(static_cast<std::size_t>(3 * m)) {}
+  // relax multiplies the step (1 is the exact solve, up to 2 still descends); tau is bisection's tolerance.
+  CrammerSinger(Index m, SimplexUpdate update, std::uint64_t seed, double relax = 1.0, double tau = 0.0)
+      : update_(update), relax_(relax), tau_(tau), random_(seed), buffer_(static_cast<std::size_t>(3 * m)) {}
 
   // psi = max_r G_r - min_{r : z_r > 1e-8 C} G_r                                  (CS01, Eq. 32)
   // g   = sum_r z_r (max_q G_q - G_r), the row's share of the duality gap         (-ell of NY, Eq. 2.12)
@@ -139,7 +139,7 @@ class CrammerSinger {
       const double descent = (G[r] - top) * step;
       D[r] = z[r] + (descent > kFarAway ? descent : kFarAway);
     }
-    update({D, m, C, z + m, &random_}, z);
+    update({D, m, C, z + m, &random_, tau_}, z);
     store(z, y, C, m, alpha);
   }
 
@@ -152,7 +152,7 @@ class CrammerSinger {
   }
 
   SimplexUpdate update_;
-  double relax_;
+  double relax_, tau_;
   Random random_;
   std::vector<double> buffer_;  // D, z and the update's own work
 };

@@ -34,6 +34,7 @@ struct SimplexProblem {
   double C;      // > 0
   double* work;  // m values to write in
   Random* random;
+  double tau = 0.0;  // bisection may leave |phi| <= tau C, smo a pair tau C apart; 0 is exact
 };
 
 using SimplexUpdate = void (*)(const SimplexProblem& problem, double* z);
@@ -140,19 +141,20 @@ inline void update_pivot(const SimplexProblem& p, double* z) {
 }
 
 // Bisection (Blondel et al., Algorithm 3) on phi, in the bracket [lower_bound, max D], until
-// |phi| <= 1e-6 C (at most 60 halvings); then finish_exactly from the lower end, so that the result
-// is exact and does not depend on the tolerance.
+// |phi| <= tau C (at most 60 halvings). Without a tau, until |phi| <= 1e-6 C, then finish_exactly from the
+// lower end: the result is exact.
 inline void update_bisection(const SimplexProblem& p, double* z) {
   double low = lower_bound(p);
   double high = max_of(p.D, p.m);
+  double theta = low;
   for (int step = 0; step < 60; ++step) {
-    const double theta = low + 0.5 * (high - low);
+    theta = low + 0.5 * (high - low);
     const double phi =
         sum_over(p.m, [&](auto r) { return std::max(p.D[r] - theta, 0.0); }) - p.C;
     (phi < 0.0 ? high : low) = theta;
-    if (std::abs(phi) <= 1e-6 * p.C) break;
+    if (std::abs(phi) <= (p.tau > 0.0 ? p.tau : 1e-6) * p.C) break;
   }
-  threshold(p, finish_exactly(p, low), z);
+  threshold(p, p.tau > 0.0 ? theta : finish_exactly(p, low), z);
 }
 
 // Fixed point (CS01, Eq. 38-40): theta <- (sum_r max(theta, D_r) - C) / m. From below it grows
@@ -172,8 +174,8 @@ inline void update_fixed_point(const SimplexProblem& p, double* z) {
 
 // SMO (Blondel et al., supplement A): exact steps on pairs (a, b), a of the largest and b, among
 // z_b > 0, of the smallest D - z (the gradient over K_ii): lambda = min((u_a - u_b) / 2, z_b),
-// z_a += lambda, z_b -= lambda. Exact in the limit; ends when u_a - u_b <= 1e-13 C, which bounds
-// the error of every z_r, or after 50 m steps.
+// z_a += lambda, z_b -= lambda. Exact in the limit; ends when u_a - u_b <= tau C (1e-13 C without a
+// tau), which bounds the error of every z_r, or after 50 m steps.
 inline void update_smo(const SimplexProblem& p, double* z) {
   double* u = p.work;
   for (Index r = 0; r < p.m; ++r) u[r] = p.D[r] - z[r];
@@ -184,7 +186,7 @@ inline void update_smo(const SimplexProblem& p, double* z) {
       if (u[r] > u[a]) a = r;
       if (z[r] > 0.0 && (b < 0 || u[r] < u[b])) b = r;
     }
-    if (b < 0 || u[a] - u[b] <= 1e-13 * p.C) break;
+    if (b < 0 || u[a] - u[b] <= (p.tau > 0.0 ? p.tau : 1e-13) * p.C) break;
     const double half = 0.5 * (u[a] - u[b]);
     z[a] += std::min(half, z[b]);
     z[b] = half < z[b] ? z[b] - half : 0.0;

@@ -1,0 +1,292 @@
+// Dual coordinate descent for linear machines (Blondel, Fujino & Ueda, Algorithm 1).
+//
+//     minimise  D(alpha) = 1/2 sum_r |w_r|^2 - sum_i alpha_{i,y_i},   w_r = sum_i alpha_ir x_i,   alpha_i feasible,
+//
+// given the rows, a feasible alpha and its w_r; one sample after the other, each by its exact (or relaxed) update. The
+// result is in the dual and the weights.
+//
+// A pass goes over all samples, or over the active ones: those that some class other than the one they put all their
+// weight on comes within `margin` of. Samples found below the threshold wait 1, 3, then 7 passes.
+//
+// Threads: thread t owns the samples i with i % threads = t and a copy of the weights. After every few samples all
+// threads meet and repeat on their own copy the steps that the others have made: a step costs only the few classes
+// that changed, a visit all m. So a thread lacks at most the others' steps since the last meeting, and the result does
+// not depend on who was faster. Where samples are so alike that this is too much, the driver goes on without threads.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "aligned_buffer.hpp"
+#include "interrupt.hpp"
+#include "linear_dual.hpp"
+#include "linear_visitor.hpp"
+#include "linear_weights.hpp"
+#include "platform.hpp"
+#include "random.hpp"
+
+namespace multimargin {
+
+struct PassResult {
+  Index visits = 0, updates = 0, active = 0;
+  double violation = 0.0;  // largest seen, before the sample's update
+  double total = 0.0;      // sum of those seen
+  double change = 0.0;     // of the dual; with several threads, as each of them saw it
+};
+
+struct PassRule {
+  double threshold;  // samples with psi above it are updated
+  double relax;      // of the step: 1 is exact
+  double margin;     // of a pass over all samples: what is active afterwards
+  bool shuffle;
+};
+
+// The steps of one thread between two meetings.
+class StepLog {
+ public:
+  void clear() {
+    samples_.clear();
+    ends_.clear();
+    classes_.clear();
+    delta_.clear();
+  }
+
+  template <class Step>
+  void push(Index i, const Step& step) {
+    samples_.push_back(i);
+    classes_.insert(classes_.end(), step.classes, step.classes + step.count);
+    delta_.insert(delta_.end(), step.delta, step.delta + step.count);
+    ends_.push_back(classes_.size());
+  }
+
+  template <class Visitor>
+  void repeat(Visitor& visitor) const {
+    std::size_t first = 0;
+    for (std::size_t k = 0; k < samples_.size(); ++k) {
+      visitor.repeat(samples_[k], {classes_.data() + first, delta_.data() + first, static_cast<Index>(ends_[k] - first)});
+      first = ends_[k];
+    }
+  }
+
+ private:
+  std::vector<Index> samples_;
+  std::vector<std::size_t> ends_;
+  std::vector<std::int32_t> classes_;
+  std::vector<double> delta_;
+};
+
+// One thread's samples, weights and steps.
+template <class W>
+class LinearShard {
+ public:
+  LinearShard(const LinearTask& task, LinearWeights<W> weights, SparseDual* dual, const UpdateRule& update,
+              std::uint64_t seed, int part)
+      : visitor_(task, weights, dual, update, seed + 1),
+        weights_(weights),
+        random_(seed),
+        part_(part),
+        parts_(dual->parts()),
+        waiting_(static_cast<std::size_t>((dual->size() - part + parts_ - 1) / parts_)) {}
+
+  const LinearWeights<W>& weights() const { return weights_; }
+  const PassResult& result() const { return result_; }
+  const StepLog& log(Index meeting) const { return log_[meeting % 2]; }
+
+  void begin(bool all, const PassRule& rule) {
+    if (all) {
+      order_.resize(waiting_.size());
+      for (std::size_t k = 0; k < order_.size(); ++k) order_[k] = static_cast<Index>(k);
+      std::fill(waiting_.begin(), waiting_.end(), Waiting{});
+    }
+    if (rule.shuffle) random_.shuffle(order_.data(), static_cast<Index>(order_.size()));
+    all_ = all;
+    rule_ = rule;
+    at_ = kept_ = 0;
+    result_ = {};
+  }
+
+  // Makes about `visits` visits; returns whether any samples are left.
+  bool go_on(Index visits, Index meeting, bool logs) {
+    StepLog& log = log_[meeting % 2];
+    log.clear();
+    for (Index done = 0; at_ < order_.size() && done < visits; ++at_) {
+      const Index k = order_[at_];
+      Waiting& waiting = waiting_[static_cast<std::size_t>(k)];
+      if (waiting.left > 0) {
+        --waiting.left;
+        if (!all_) order_[kept_++] = k;
+        continue;
+      }
+      const Index i = k * parts_ + part_;
+      const bool stays = visit(i, waiting);
+      if (stepped_ && logs) log.push(i, visitor_.last_step());
+      if (!all_ || stays) order_[kept_++] = k;
+      ++done;
+    }
+    if (at_ < order_.size()) return true;
+    order_.resize(kept_);
+    at_ = kept_;
+    result_.active = static_cast<Index>(kept_);
+    return false;
+  }
+
+  void repeat(const StepLog& log) { log.repeat(visitor_); }
+
+ private:
+  struct Waiting {
+    std::uint8_t level = 0, left = 0;
+  };
+  static constexpr int kLevels = 3;
+
+  bool visit(Index i, Waiting& waiting) {
+    const double psi = visitor_.look(i);
+    if (at_ + 1 < order_.size()) {
+      const Index next = order_[at_ + 1];
+      if (waiting_[static_cast<std::size_t>(next)].left == 0) visitor_.announce(next * parts_ + part_);
+    }
+    ++result_.visits;
+    result_.total += psi;
+    result_.violation = worse_of(result_.violation, psi);
+    const bool stays = !all_ || visitor_.undecided(i, rule_.margin);
+    stepped_ = psi > rule_.threshold && visitor_.step(i, rule_.relax);
+    if (stepped_) {
+      ++result_.updates;
+      result_.change += visitor_.last_step().change;
+    }
+    if (psi > rule_.threshold) {
+      waiting = {};
+    } else {
+      waiting.level = static_cast<std::uint8_t>(std::min<int>(waiting.level + 1, kLevels));
+      waiting.left = static_cast<std::uint8_t>((1 << waiting.level) - 1);
+    }
+    return stays;
+  }
+
+  LinearVisitor<W> visitor_;
+  LinearWeights<W> weights_;
+  Random random_;
+  Index part_, parts_;
+  std::vector<Index> order_;  // of the samples k * parts + part: the active ones, in this pass's order
+  std::vector<Waiting> waiting_;
+  std::size_t at_ = 0, kept_ = 0;
+  bool all_ = true, stepped_ = false;
+  PassRule rule_{};
+  PassResult result_;
+  StepLog log_[2];
+};
+
+template <class W>
+class LinearDescent {
+ public:
+  // Together: as many threads as the dual has parts, the weights given are the first one's. Else one part after the
+  // other, on the same weights.
+  LinearDescent(const LinearTask& task, LinearWeights<W> weights, SparseDual* dual, const UpdateRule& update,
+                std::uint64_t seed, bool together)
+      : together_(together && has_openmp() && dual->parts() > 1) {
+    for (int t = 0; t < dual->parts(); ++t) {
+      LinearWeights<W> own = weights;
+      if (t > 0 && together_) {
+        copies_.push_back(std::make_unique<AlignedBuffer<W>>());
+        own.values = copies_.back()->reserve(weights.features * weights.stride);
+      }
+      const std::uint64_t own_seed = seed + 2 * static_cast<std::uint64_t>(t);
+      shards_.push_back(std::make_unique<LinearShard<W>>(task, own, dual, update, own_seed, t));
+    }
+    weights_changed();
+  }
+  LinearDescent(const LinearDescent&) = delete;
+  LinearDescent& operator=(const LinearDescent&) = delete;
+
+  // To be called when somebody else wrote to the weights.
+  void weights_changed() {
+    if (!together_) return;
+    const LinearWeights<W>& first = shards_[0]->weights();
+    for (std::size_t t = 1; t < shards_.size(); ++t)
+      std::copy(first.values, first.values + first.features * first.stride, shards_[t]->weights().values);
+  }
+
+  // One pass over all samples, or over those that are still active.
+  PassResult pass(bool all, const PassRule& rule) {
+    for (auto& shard : shards_) shard->begin(all, rule);
+    if (together_) {
+      run_together();
+    } else {
+      for (auto& shard : shards_)
+        while (shard->go_on(kVisits, 0, false)) interrupt_.poll(kWorkOfMeeting);
+    }
+    PassResult all_of_them;
+    for (const auto& shard : shards_) {
+      const PassResult& part = shard->result();
+      all_of_them.visits += part.visits;
+      all_of_them.updates += part.updates;
+      all_of_them.active += part.active;
+      all_of_them.total += part.total;
+      all_of_them.change += part.change;
+      all_of_them.violation = worse_of(all_of_them.violation, part.violation);
+    }
+    return all_of_them;
+  }
+
+ private:
+  static constexpr Index kVisits = 64;  // of a thread between two meetings
+  static constexpr Index kWorkOfMeeting = 100'000;  // about, for the interrupt's clock
+
+  // A log is read by the others while its owner already writes the next one: the two take turns, and nobody can be
+  // two meetings ahead. What goes wrong in a thread, or Ctrl-C, ends the pass for all at the next meeting.
+  void run_together() {
+#ifdef _OPENMP
+    const int shards = static_cast<int>(shards_.size());
+    std::atomic<int> unfinished[3] = {shards, shards, shards};
+    std::atomic<Index> stop_at{std::numeric_limits<Index>::max()};
+    std::exception_ptr error;
+    const auto guarded = [&](Index meeting, auto work) {
+      try {
+        work();
+      } catch (...) {
+#pragma omp critical(multimargin_linear_error)
+        if (!error) error = std::current_exception();
+        stop_at = meeting;
+      }
+    };
+#pragma omp parallel num_threads(shards)
+    {
+      const int t = omp_get_thread_num(), team = omp_get_num_threads();  // fewer than asked for, perhaps
+      for (Index meeting = 0; stop_at >= meeting; ++meeting) {
+        guarded(meeting, [&] {
+          for (int s = t; s < shards; s += team)
+            if (!shard(s).go_on(kVisits, meeting, true)) --unfinished[meeting % 3];
+          if (t == 0) {
+            unfinished[(meeting + 1) % 3] = shards;
+            interrupt_.poll(kWorkOfMeeting);
+          }
+        });
+#pragma omp barrier
+        if (stop_at == meeting) break;
+        guarded(meeting + 1, [&] {
+          for (int s = t; s < shards; s += team)
+            for (int other = 0; other < shards; ++other)
+              if (other != s) shard(s).repeat(shard(other).log(meeting));
+        });
+        if (unfinished[meeting % 3] == 0) break;
+      }
+    }
+    if (error) std::rethrow_exception(error);
+#endif
+  }
+
+  LinearShard<W>& shard(int s) { return *shards_[static_cast<std::size_t>(s)]; }
+
+  bool together_;
+  std::vector<std::unique_ptr<AlignedBuffer<W>>> copies_;
+  std::vector<std::unique_ptr<LinearShard<W>>> shards_;
+  Interrupt interrupt_;
+};
+
+}  // namespace multimargin

@@ -1,0 +1,115 @@
+// A linear machine's training problem: rows, labels, costs, and the dual point reached so far.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "linear_descent.hpp"
+#include "platform.hpp"
+
+namespace multimargin {
+
+// Quality of a point, all samples seen with the same weights.
+struct LinearMeasure {
+  double violation = 0.0;  // largest psi
+  double gain = 0.0;       // largest g_i / C_i
+  double gap = 0.0;        // sum of g_i
+  double loss = 0.0;       // sum of C_i (max_r G_ir - G_iy)
+};
+
+class LinearProblem {
+ public:
+  LinearProblem(std::unique_ptr<LinearRows> rows, Index m, const std::int32_t* y, const double* C, int n_threads)
+      : rows_(std::move(rows)),
+        m_(m),
+        y_(y),
+        C_(C),
+        n_threads_(n_threads),
+        norm_(static_cast<std::size_t>(rows_->rows())),
+        dual_(rows_->rows(), n_threads) {
+    LinearRow<double> row;
+    row.reserve(rows_->longest());
+    for (Index i = 0; i < rows_->rows(); ++i) {
+      const double norm = norm_[static_cast<std::size_t>(i)] = rows_->norm(i, row);
+      if (!std::isfinite(norm)) throw std::invalid_argument("|x|^2 of some rows is not finite: scale the features");
+    }
+  }
+
+  LinearProblem(const LinearProblem&) = delete;
+  LinearProblem& operator=(const LinearProblem&) = delete;
+
+  LinearTask task() const { return {rows_.get(), m_, y_, C_, norm_.data()}; }
+  const LinearRows& rows() const { return *rows_; }
+  Index m() const { return m_; }
+  const std::int32_t* y() const { return y_; }
+  SparseDual& dual() { return dual_; }
+  const SparseDual& dual() const { return dual_; }
+
+  // W = sum_i x_i alpha_i^T from the dual alone.
+  void rebuild(LinearWeights<double> weights) const {
+    std::fill(weights.values, weights.values + weights.features * weights.stride, 0.0);
+    LinearRow<double> row;
+    row.reserve(rows_->longest());
+    std::vector<std::int32_t> classes(static_cast<std::size_t>(m_));
+    std::vector<double> alpha(static_cast<std::size_t>(m_)), spread(static_cast<std::size_t>(weights.stride));
+    for (Index i = 0; i < rows_->rows(); ++i) {
+      if (dual_.own(i) == 0.0) continue;
+      rows_->load(i, row);
+      classes[0] = y_[i];
+      alpha[0] = dual_.own(i);
+      const Index count = dual_.count(i);
+      for (Index e = 0; e < count; ++e) {
+        classes[static_cast<std::size_t>(e + 1)] = dual_.entries(i)[e].r;
+        alpha[static_cast<std::size_t>(e + 1)] = dual_.entries(i)[e].alpha;
+      }
+      weights.add(row, classes.data(), alpha.data(), count + 1, spread);
+    }
+  }
+
+  // All samples measured with fixed weights.
+  template <class W>
+  LinearMeasure measure(LinearWeights<W> weights) {
+    const Index n = rows_->rows(), tasks = (n + kSamplesPerTask - 1) / kSamplesPerTask;
+    std::vector<LinearMeasure> parts(static_cast<std::size_t>(tasks));
+    parallel_tasks(tasks, n_threads_, [&] {
+      auto visitor = std::make_shared<LinearVisitor<W>>(task(), weights, &dual_, UpdateRule{}, 0);
+      return [&, visitor](Index t) {
+        LinearMeasure part;
+        for (Index i = t * kSamplesPerTask; i < std::min(n, (t + 1) * kSamplesPerTask); ++i) {
+          part.violation = worse_of(part.violation, visitor->look(i));
+          const double gain = visitor->gain(i);
+          part.gain = std::max(part.gain, gain / C_[i]);
+          part.gap += gain;
+          part.loss += visitor->loss(i);
+        }
+        parts[static_cast<std::size_t>(t)] = part;
+      };
+    });
+    LinearMeasure all;
+    for (const LinearMeasure& part : parts) {
+      all.violation = worse_of(all.violation, part.violation);
+      all.gain = std::max(all.gain, part.gain);
+      all.gap += part.gap;
+      all.loss += part.loss;
+    }
+    return all;
+  }
+
+ private:
+  static constexpr Index kSamplesPerTask = 256;
+
+  std::unique_ptr<LinearRows> rows_;
+  Index m_;
+  const std::int32_t* y_;
+  const double* C_;
+  int n_threads_;
+  std::vector<double> norm_;
+  SparseDual dual_;
+};
+
+}  // namespace multimargin

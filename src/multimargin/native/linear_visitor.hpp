@@ -1,0 +1,199 @@
+// One sample of a linear machine: its scores, what can be gained there, and the step.
+//
+// A visit reads the m scores of the row, G_i = s_i - e_y, and gives the classes that have weight or can get some to the
+// machine's one-sample solve (crammer_singer.hpp); the weights follow, w_r += (alpha_ir - alpha_ir_old) x_i.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "crammer_singer.hpp"
+#include "linear_dual.hpp"
+#include "linear_rows.hpp"
+#include "linear_weights.hpp"
+
+namespace multimargin {
+
+struct LinearTask {
+  const LinearRows* rows;
+  Index m;
+  const std::int32_t* y;
+  const double* C;
+  const double* norm;  // |x_i|^2
+};
+
+struct UpdateRule {
+  SimplexUpdate solve = simplex::update_sort;
+  double tau = 0.0;  // bisection's tolerance
+};
+
+template <class W>
+class LinearVisitor {
+ public:
+  using Entry = SparseDual::Entry;
+
+  LinearVisitor(const LinearTask& task, LinearWeights<W> weights, SparseDual* dual,
+                const UpdateRule& update, std::uint64_t seed)
+      : task_(task),
+        weights_(weights),
+        dual_(dual),
+        machine_(task.m, update.solve, seed, 1.0, update.tau),
+        scores_(static_cast<std::size_t>(weights.stride)),
+        spread_(static_cast<std::size_t>(weights.stride)),
+        G_(static_cast<std::size_t>(task.m)),
+        alpha_(static_cast<std::size_t>(2 * task.m)),
+        classes_(static_cast<std::size_t>(task.m)),
+        changed_(static_cast<std::size_t>(task.m)),
+        entries_(static_cast<std::size_t>(task.m)) {
+    for (LinearRow<W>& row : row_) row.reserve(task.rows->longest());
+    other_.reserve(task.rows->longest());
+  }
+
+  // Reads a row ahead of its visit.
+  void announce(Index i) {
+    task_.rows->load(i, row_[1 - now_]);
+    weights_.prefetch(row_[1 - now_]);
+    MULTIMARGIN_PREFETCH(dual_->entries(i));
+    next_ = i;
+  }
+
+  // Reads the scores of sample i; returns its violation psi.
+  double look(Index i) {
+    if (next_ == i) {
+      now_ = 1 - now_;
+      next_ = -1;
+    } else {
+      task_.rows->load(i, row_[now_]);
+    }
+    weights_.scores(row_[now_], scores_.data());
+    const Index y = task_.y[i];
+    scores_[static_cast<std::size_t>(y)] -= W{1};
+    std::fill(scores_.begin() + task_.m, scores_.end(), std::numeric_limits<W>::lowest());  // no classes
+    top_ = top_score(scores_.data(), weights_.stride);
+    const double own_z = task_.C[i] - dual_->own(i);
+    low_ = own_z > kActive * task_.C[i] ? G(y) : kInfinity;
+    const Entry* entries = dual_->entries(i);
+    for (Index e = 0; e < dual_->count(i); ++e)
+      if (-entries[e].alpha > kActive * task_.C[i]) low_ = std::min(low_, G(entries[e].r));
+    return top_ - low_;
+  }
+
+  // After look: whether another class than the one with all the weight comes within margin of the top.
+  bool undecided(Index i, double margin) const {
+    const Index weighted = dual_->count(i) + (dual_->own(i) < task_.C[i]);
+    if (weighted > 1) return true;
+    Index near = 0;
+    for (Index r = 0; r < task_.m; ++r) near += G(r) >= top_ - margin;
+    return near > 1 || low_ < top_;
+  }
+
+  // After look: the step; returns whether there was one.
+  bool step(Index i, double relax) {
+    const Index y = task_.y[i];
+    const double C = task_.C[i], kii = task_.norm[i];
+    const Index count = gather(i, y, C, kii > 0.0 ? relax / kii : kInfinity);
+    double *G = G_.data(), *alpha = alpha_.data(), *next = alpha + task_.m;
+    std::copy(alpha, alpha + count, next);
+    machine_.minimise(G, kii / relax, 0, C, count, next);
+    const double noise = CrammerSinger::resolution(G, kii, C, count);
+    double change = 0.0;
+    Index changed = 0, kept = 0;
+    bool moved = false;
+    for (Index c = 0; c < count; ++c) {
+      const double delta = next[c] - alpha[c];
+      moved = moved || std::abs(delta) > noise;
+      if (delta != 0.0) {
+        change += delta * (G[c] + 0.5 * kii * delta);
+        changed_[static_cast<std::size_t>(changed)] = classes_[static_cast<std::size_t>(c)];
+        G[changed++] = delta;
+      }
+      if (c > 0 && next[c] != 0.0)
+        entries_[static_cast<std::size_t>(kept++)] = {classes_[static_cast<std::size_t>(c)], next[c]};
+    }
+    if (!moved) return false;
+    dual_->set(i, next[0], entries_.data(), kept);
+    weights_.add(row_[now_], changed_.data(), G, changed, spread_);
+    step_ = {changed_.data(), G, changed, change};
+    return true;
+  }
+
+  // What the last step added to which w_r, in units of x_i.
+  struct Step {
+    const std::int32_t* classes;
+    const double* delta;
+    Index count;
+    double change = 0.0;  // of the dual
+  };
+  const Step& last_step() const { return step_; }
+
+  // A step that another visitor made, for the weights of this one.
+  void repeat(Index i, const Step& step) {
+    task_.rows->load(i, other_);
+    weights_.add(other_, step.classes, step.delta, step.count, spread_);
+  }
+
+  // After look: the sample's share of the gap, sum_r z_r (top - G_r).
+  double gain(Index i) const {
+    double sum = (task_.C[i] - dual_->own(i)) * (top_ - G(task_.y[i]));
+    const Entry* entries = dual_->entries(i);
+    for (Index e = 0; e < dual_->count(i); ++e) sum -= entries[e].alpha * (top_ - G(entries[e].r));
+    return sum;
+  }
+
+  double loss(Index i) const { return task_.C[i] * (top_ - G(task_.y[i])); }
+
+ private:
+  static constexpr double kActive = 1e-8;
+
+  double G(Index r) const { return static_cast<double>(scores_[static_cast<std::size_t>(r)]); }
+
+  // The classes that have weight or can get some, the label first, with G and alpha. With D = z + step G, no
+  // class below max D - C becomes active (simplex.hpp).
+  Index gather(Index i, Index y, double C, double step) {
+    const Entry* entries = dual_->entries(i);
+    const Index weighted = dual_->count(i);
+    classes_[0] = static_cast<std::int32_t>(y);
+    G_[0] = G(y);
+    alpha_[0] = dual_->own(i);
+    double floor = std::max(top_, G(y) + (C - alpha_[0]) / step);
+    Index count = 1;
+    for (Index e = 0; e < weighted; ++e) {
+      const Index r = entries[e].r;
+      classes_[static_cast<std::size_t>(count)] = entries[e].r;
+      G_[static_cast<std::size_t>(count)] = G(r);
+      alpha_[static_cast<std::size_t>(count++)] = entries[e].alpha;
+      floor = std::max(floor, G(r) - entries[e].alpha / step);
+      scores_[static_cast<std::size_t>(r)] = -std::numeric_limits<W>::max();  // listed
+    }
+    scores_[static_cast<std::size_t>(y)] = -std::numeric_limits<W>::max();
+    floor -= C / step;
+    for (Index r = 0; r < task_.m; ++r)
+      if (G(r) >= floor) {
+        classes_[static_cast<std::size_t>(count)] = static_cast<std::int32_t>(r);
+        G_[static_cast<std::size_t>(count)] = G(r);
+        alpha_[static_cast<std::size_t>(count++)] = 0.0;
+      }
+    return count;
+  }
+
+  LinearTask task_;
+  LinearWeights<W> weights_;
+  SparseDual* dual_;
+  CrammerSinger machine_;
+  LinearRow<W> row_[2];  // of this visit, and announced
+  LinearRow<W> other_;   // of somebody else's step
+  Step step_{};
+  int now_ = 0;
+  Index next_ = -1;
+  double top_ = 0.0, low_ = 0.0;
+  std::vector<W> scores_, spread_;
+  std::vector<double> G_, alpha_;
+  std::vector<std::int32_t> classes_, changed_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace multimargin
