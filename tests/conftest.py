@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import Phase, settings
+from scipy import sparse
 from sklearn import datasets
 from sklearn.preprocessing import StandardScaler
 
@@ -61,6 +62,18 @@ def digits():
 def blobs():
     """90 overlapping rows, 4 classes, 3 features: many bounded support vectors."""
     return datasets.make_blobs(90, 3, centers=4, cluster_std=3.0, random_state=3)
+
+
+@pytest.fixture(scope="session")
+def text():
+    """120 sparse rows of 6 classes in 300 features, counts as of words."""
+    rng = np.random.default_rng(7)
+    y = np.repeat(np.arange(6), 20)
+    topics = rng.dirichlet(np.full(300, 0.05), size=6)
+    common = rng.dirichlet(np.full(300, 0.3))
+    X = np.array([rng.multinomial(25, 0.6 * topics[label] + 0.4 * common) for label in y], dtype=float)
+    order = rng.permutation(len(y))
+    return sparse.csr_array(X / np.linalg.norm(X, axis=1, keepdims=True))[order], y[order]
 
 
 @pytest.fixture(scope="session")

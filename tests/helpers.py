@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
-from oracle import assert_feasible, certify, codes, full_alpha
+from oracle import assert_feasible, certify, codes, dense, full_alpha
 from sklearn.exceptions import ConvergenceWarning
 
 from multimargin.methods import METHODS as NAMED
@@ -40,7 +40,7 @@ def audit(model, K, y, C, tol=None):
     C = np.broadcast_to(np.asarray(C, dtype=float), (n,))
     labels, alpha = codes(model, y), full_alpha(model, n)
     assert (np.diff(model.support_) > 0).all()
-    assert np.abs(model.dual_coef_).max(axis=1, initial=0).all()
+    assert np.abs(dense(model.dual_coef_)).max(axis=1, initial=0).all()
     assert_feasible(alpha, labels, C)
     found = certify(K, labels, alpha, C)
     scale = max(1.0, abs(found.primal))
@@ -48,9 +48,25 @@ def audit(model, K, y, C, tol=None):
     np.testing.assert_allclose(model.dual_objective_, found.dual, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(model.duality_gap_, found.gap, rtol=1e-6, atol=1e-9 * scale)
     if tol is not None:
-        measure = found.gain / C if model.solver == "dasmc" else found.psi
+        measure = found.gain / C if getattr(model, "solver", None) == "dasmc" else found.psi
         assert measure.max() <= tol * (1 + 1e-6)
         assert found.gap <= tol * C.sum() * (1 + 1e-6)
+    return found
+
+
+def audit_linear(model, X, y, C, tol=None):
+    """``audit`` of a linear machine: its kernel is that of the data with the constant feature, and its
+    weights must be those of the dual point."""
+    X = dense(X)
+    scale = float(model.intercept_scaling) if model.fit_intercept else 0.0
+    found = audit(model, X @ X.T + scale**2, y, C, tol)
+    alpha = full_alpha(model, len(y))
+    size = np.abs(alpha).sum() * np.abs(X).max(initial=1.0)
+    np.testing.assert_allclose(model.coef_, alpha.T @ X, atol=1e-10 * size)
+    np.testing.assert_allclose(
+        model.intercept_, scale**2 * alpha.sum(axis=0), atol=1e-10 * size * max(1, scale**2)
+    )
+    np.testing.assert_allclose(model.violation_, found.psi.max(), rtol=1e-6, atol=1e-9)
     return found
 
 

@@ -51,7 +51,7 @@ def kernel_matrix(name, A, B=None, *, gamma=1.0, coef0=0.0, degree=3, normalize=
 def full_alpha(model, n):
     """The (n, m) alpha behind a fitted model's support_ and dual_coef_."""
     alpha = np.zeros((n, len(model.classes_)))
-    alpha[model.support_] = model.dual_coef_
+    alpha[model.support_] = dense(model.dual_coef_)
     return alpha
 
 

@@ -31,6 +31,7 @@ def test_some_docstrings_have_examples():
         test.name for name in MODULES for test in finder.find(importlib.import_module(name)) if test.examples
     ]
     assert any("KernelSVC" in name for name in found)
+    assert any("LinearSVC" in name for name in found)
 
 
 def blocks(path):
@@ -48,11 +49,13 @@ def test_readme_code_runs(capsys):
         exec(compile(block, "README.md", "exec"), names)
     models = [value for value in names.values() if isinstance(value, multimargin.KernelSVC)]
     assert any(hasattr(model, "duality_gap_") for model in models)
+    assert names["text_model"].predict(["cat", "snow"]).tolist() == ["animals", "weather"]
+    assert names["stream"].score(names["X_test"], names["y_test"]) > 0.9
     capsys.readouterr()
 
 
 def test_public_names():
-    assert set(multimargin.__all__) >= {"KernelSVC", "kernels", "show_versions"}
+    assert set(multimargin.__all__) >= {"KernelSVC", "LinearSVC", "kernels", "show_versions"}
     for name in multimargin.__all__:
         assert hasattr(multimargin, name)
 

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from multimargin import KernelSVC
+from multimargin import KernelSVC, LinearSVC
 
 pandas = pytest.importorskip("pandas")
 
@@ -25,6 +25,8 @@ pandas = pytest.importorskip("pandas")
         KernelSVC(),
         # Weights and repetitions must agree to 1e-7: a property of the optimum, so this one goes close to it.
         KernelSVC(solver=SOLVERS["growing"], tol=1e-10, bias="regularized"),
+        LinearSVC(C=0.01, tol=1e-8, max_iter=-1),
+        LinearSVC(C=0.01, tol=1e-9, max_iter=-1, shrinking=False, subproblem="pivot", keep_dual=True),
     ]
 )
 def test_estimator_checks(estimator, check):

@@ -1,0 +1,50 @@
+"""Small random problems of the linear machine, with feasible points."""
+
+import numpy as np
+from scipy import sparse
+
+from multimargin.linear import LinearDescent, LinearOptions, LinearTask
+
+N, D, M = 40, 11, 5
+
+
+def random_task(seed=0, *, form="dense", dtype=np.float64, constant=0.0, m=M, n=N):
+    rng = np.random.default_rng(seed)
+    X = (rng.normal(size=(n, D)) * (rng.random((n, D)) < 0.5)).astype(dtype)
+    y = rng.integers(m, size=n).astype(np.int32)
+    if form != "dense":
+        X = sparse.csr_array(X)
+        width = np.int64 if form == "csr64" else np.int32
+        X.indices, X.indptr = X.indices.astype(width), X.indptr.astype(width)
+    return LinearTask(X, y, rng.uniform(0.5, 2.0, n), m, constant)
+
+
+def random_alpha(task, seed=1):
+    """A feasible point: some rows zero, some with all of their cost in use."""
+    rng = np.random.default_rng(seed)
+    n = len(task.y)
+    z = rng.dirichlet(np.full(task.m, 0.3), size=n) * (rng.random((n, task.m)) < 0.6)
+    z[np.arange(n), task.y] = 0.0
+    z *= (task.C / np.maximum(z.sum(axis=1), 1e-300) * rng.choice([0.0, 0.4, 1.0], n))[:, None]
+    alpha = -z
+    alpha[np.arange(n), task.y] = z.sum(axis=1)
+    return alpha
+
+
+def features(task):
+    X = task.X.toarray() if sparse.issparse(task.X) else task.X
+    X = X.astype(np.float64)
+    return np.hstack([X, np.full((len(X), 1), task.constant)]) if task.constant else X
+
+
+def started(task, alpha, options=None):
+    return LinearDescent(
+        LinearTask(task.X, task.y, task.C, task.m, task.constant, sparse.csr_array(alpha)),
+        options or LinearOptions(dtype="float64"),
+    )
+
+
+def csr_parts(task, alpha):
+    off = np.where(np.arange(task.m) == task.y[:, None], 0.0, alpha)
+    rows = sparse.csr_array(off)
+    return rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data

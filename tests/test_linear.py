@@ -1,0 +1,250 @@
+"""The linear machine's passes and its driver, against Algorithm 1 in plain NumPy."""
+
+import math
+
+import numpy as np
+import pytest
+from linear_cases import D, M, N, features, random_alpha, random_task, started
+from oracle import certify, one_hot, project_simplex
+from scipy import sparse
+
+from multimargin.linear import (
+    LinearDescent,
+    LinearOptions,
+    LinearTask,
+    solve_linear,
+    squared_norm,
+    weights_shape,
+)
+from multimargin.linear_svc import shrink_into, threads_worth_while
+from multimargin.monitor import Monitor
+from multimargin.solution import Status
+from multimargin.validation import without_duplicates
+
+
+# -- passes ----------------------------------------------------------------------------------------
+def plain_pass(task, alpha, order):
+    """Algorithm 1 in NumPy: exact updates one sample after the other; (alpha, largest ψ seen, its sum)."""
+    Z, alpha, E = features(task), alpha.copy(), one_hot(task.y, task.m)
+    W, seen = Z.T @ alpha, []
+    for i in order:
+        G = Z[i] @ W - E[i]
+        z, k = task.C[i] * E[i] - alpha[i], Z[i] @ Z[i]
+        seen.append(G.max() - G[z > 1e-8 * task.C[i]].min())
+        if k == 0:
+            new = task.C[i] * (E[i] - np.eye(task.m)[G.argmax()])
+        else:
+            new = task.C[i] * E[i] - np.asarray(project_simplex(z + G / k, task.C[i]), dtype=float)
+        W += np.outer(Z[i], new - alpha[i])
+        alpha[i] = new
+    return alpha, max(seen), sum(seen)
+
+
+@pytest.mark.parametrize("update", ["sort", "pivot", "bisection", "fixed-point", "smo"])
+@pytest.mark.parametrize("constant", [0.0, 1.0])
+@pytest.mark.parametrize("form", ["dense", "csr32"])
+def test_a_pass_is_algorithm_1(form, constant, update):
+    task = random_task(form=form, constant=constant)
+    alpha = random_alpha(task)
+    descent = started(task, alpha, LinearOptions(subproblem=update, dtype="float64", shuffle=False))
+    before = descent.dual
+    for _ in range(3):
+        alpha, largest, total = plain_pass(task, alpha, range(N))
+        found = descent.run_pass(over_all=True)
+        assert found.visits == N
+        assert found.violation == pytest.approx(largest, abs=1e-7)
+        assert found.total == pytest.approx(total, abs=1e-6)
+    np.testing.assert_allclose(descent.alpha().toarray(), alpha, atol=1e-7)
+    np.testing.assert_allclose(descent.weights[:, :M], features(task).T @ alpha, atol=1e-7)
+    Z = features(task)
+    dual = certify(Z @ Z.T, task.y, alpha, task.C).dual
+    assert descent.dual == pytest.approx(dual, abs=1e-6)
+    assert descent.dual < before
+    assert descent.visits == 3 * N and descent.passes == 3
+
+
+def test_no_pass_lets_the_dual_rise():
+    """Exact and relaxed, over all samples and over active ones, in random order."""
+    task = random_task(2)
+    descent = LinearDescent(task, LinearOptions(dtype="float64"))
+    for k in range(40):
+        found = descent.run_pass(over_all=k % 4 == 0, threshold=1e-4, relax=1.0 + 0.1 * (k % 5), margin=0.5)
+        assert found.change <= 1e-12
+        tracked = descent.dual
+        descent.measure()
+        assert tracked == pytest.approx(descent.dual, abs=1e-9)
+
+
+def test_a_threshold_leaves_small_violations_alone():
+    task = random_task(3)
+    descent = LinearDescent(task, LinearOptions(dtype="float64"))
+    found = descent.run_pass(over_all=True, threshold=2.0)  # at zero every violation is 1
+    assert (found.visits, found.updates, found.violation, found.total) == (N, 0, 1.0, float(N))
+    assert descent.dual == 0.0 and not descent.weights.any()
+    found = descent.run_pass(over_all=False, threshold=2.0)
+    assert found.visits == 0  # all of them wait
+    assert descent.run_pass(over_all=True, threshold=0.0).updates > 0
+
+
+def test_active_samples_are_a_part_and_a_pass_over_all_sees_the_rest():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(M), 8).astype(np.int32)
+    X = 3.0 * np.eye(D)[y] + 0.01 * rng.normal(size=(N, D))
+    X[::8] = X[::8][::-1]  # one of each class is where another class is
+    task = LinearTask(X, y, np.full(N, 0.1), M)
+    descent = LinearDescent(task, LinearOptions(dtype="float64"))
+    for _ in range(20):
+        found = descent.run_pass(over_all=True, margin=0.1)
+    assert 0 < found.active < N
+    assert descent.run_pass(over_all=False).visits <= found.active
+    assert descent.run_pass(over_all=True).visits == N
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+def test_threads_visit_every_sample_once(threads):
+    task = random_task(4, form="csr32")
+    descent = LinearDescent(task, LinearOptions(dtype="float64", n_threads=threads))
+    found = descent.run_pass(over_all=True, threshold=10.0)
+    assert found.visits == N
+    assert found.total == pytest.approx(N)
+    descent.run_pass(over_all=True)
+    rebuilt = np.zeros_like(descent.weights)  # every step reached the weights of the first thread
+    descent.problem.rebuild(rebuilt)
+    np.testing.assert_allclose(descent.weights, rebuilt, atol=1e-12)
+
+
+def test_more_threads_than_samples():
+    task = random_task(4, n=3)
+    descent = LinearDescent(task, LinearOptions(dtype="float64", n_threads=8))
+    assert descent.run_pass(over_all=True).visits == 3
+
+
+def test_the_seed_makes_the_order():
+    def alpha(seed, shuffle=True):
+        descent = LinearDescent(random_task(), LinearOptions(dtype="float64", seed=seed, shuffle=shuffle))
+        descent.run_pass(over_all=True)
+        return descent.alpha().toarray()
+
+    np.testing.assert_array_equal(alpha(1), alpha(1))
+    assert np.abs(alpha(1) - alpha(2)).max() > 1e-3
+    np.testing.assert_array_equal(alpha(1, shuffle=False), alpha(2, shuffle=False))
+
+
+# -- the driver ------------------------------------------------------------------------------------
+@pytest.mark.parametrize("shrinking", [True, False])
+def test_a_run_is_proved(shrinking):
+    task = random_task(5, constant=1.0)
+    solution = solve_linear(LinearDescent(task, LinearOptions(tol=1e-6, shrinking=shrinking)), Monitor())
+    Z = features(task)
+    found = certify(Z @ Z.T, task.y, solution.alpha.toarray(), task.C)
+    assert solution.status is Status.CONVERGED
+    assert found.psi.max() <= 1e-6 * (1 + 1e-6)
+    assert solution.violation == pytest.approx(found.psi.max(), abs=1e-9)
+    assert solution.primal == pytest.approx(found.primal, rel=1e-10)
+    assert solution.dual == pytest.approx(found.dual, rel=1e-10)
+    assert solution.gap == pytest.approx(found.gap, abs=1e-9)
+    if not shrinking:
+        assert (solution.trace["working_set"] == N).all()
+    else:
+        assert (solution.trace["working_set"] < N).any()
+
+
+def test_single_precision_goes_on_in_double():
+    task = random_task(6)
+    descent = LinearDescent(task, LinearOptions(tol=2e-5))
+    assert descent.weights.dtype == np.float32
+    descent.run_pass(over_all=True)
+    descent.prove()
+    assert descent.promote() and descent.weights.dtype == np.float64
+    rebuilt = np.zeros_like(descent.weights)
+    descent.problem.rebuild(rebuilt)
+    np.testing.assert_array_equal(descent.weights, rebuilt)
+    assert not descent.promote()
+    fixed = LinearDescent(task, LinearOptions(tol=2e-5, dtype="float32"))
+    fixed.prove()
+    assert not fixed.promote()
+    assert LinearDescent(task, LinearOptions(tol=1e-6)).weights.dtype == np.float64
+
+
+def test_threads_that_undo_each_other_are_stopped_for_good():
+    """All rows alike: every thread takes the whole step, and together they go twice too far."""
+    y = (np.arange(64) % 2).astype(np.int32)
+    task = LinearTask(np.ones((64, 1)) * np.where(y, -1.0, 1.0)[:, None], y, np.full(64, 1.0), 2)
+    descent = LinearDescent(task, LinearOptions(tol=1e-3, n_threads=8))
+    assert descent.together
+    solution = solve_linear(descent, Monitor())
+    assert solution.status is Status.CONVERGED
+    assert not descent.together
+    assert descent.promote() and not descent.together
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_start_is_taken_over(dtype, threads):
+    task = random_task(7, constant=1.0)
+    best = solve_linear(LinearDescent(task, LinearOptions(tol=1e-8)), Monitor())
+    descent = started(task, best.alpha, LinearOptions(tol=1e-3, dtype=dtype, n_threads=threads))
+    assert descent.dual == pytest.approx(best.dual, rel=1e-9)
+    again = solve_linear(descent, Monitor())
+    assert again.passes == 1
+    assert again.dual == pytest.approx(best.dual, rel=1e-6)
+
+
+def test_limits_count_visited_samples():
+    task = random_task(8)
+    for limit in (0, 1, 4, 13):
+        for shrinking in (True, False):
+            options = LinearOptions(tol=1e-12, max_iter=limit, shrinking=shrinking)
+            solution = solve_linear(LinearDescent(task, options), Monitor())
+            assert solution.status is Status.MAX_ITER
+            assert solution.trace["working_set"].sum() <= limit * N
+            assert solution.passes <= limit
+            assert solution.passes == -(-int(solution.trace["working_set"].sum()) // N)
+    assert solution.passes == 13
+
+
+# -- small parts -----------------------------------------------------------------------------------
+def test_shrink_into_is_feasible():
+    task = random_task(9)
+    alpha = random_alpha(task)
+    y = task.y.copy()
+    y[:10] = (y[:10] + 1) % M
+    C = task.C * np.random.default_rng(0).choice([0.1, 1.0, 10.0], N)
+    new = shrink_into(sparse.csr_array(alpha), y, C).toarray()
+    assert (new <= 0).all()
+    assert (new[np.arange(N), y] == 0).all()
+    assert (-new.sum(axis=1) <= C * (1 + 1e-12)).all()
+    same = (y == task.y) & (C >= task.C)
+    off = np.where(np.arange(M) == y[:, None], 0.0, alpha)
+    np.testing.assert_allclose(new[same], off[same], atol=1e-15)
+    assert not new[y != task.y].any()  # their label has no weight to share out
+    smaller = (y == task.y) & (C < task.C) & (np.abs(off).sum(axis=1) > C)
+    assert smaller.any()
+    np.testing.assert_allclose(-new[smaller].sum(axis=1), C[smaller], rtol=1e-12)
+
+
+def test_without_duplicates_copies_only_what_has_some():
+    plain = random_task(form="csr32").X
+    assert without_duplicates(plain) is plain
+    twice = sparse.csr_array((np.ones(3), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 2))
+    merged = without_duplicates(twice)
+    assert twice.nnz == 3 and merged.nnz == 2
+    np.testing.assert_array_equal(merged.toarray(), [[0, 2], [1, 0]])
+
+
+def test_threads_only_for_work_worth_while():
+    small = random_task()
+    assert threads_worth_while(small, 8) == 1
+    rng = np.random.default_rng(0)
+    y, C = rng.integers(50, size=500).astype(np.int32), np.ones(500)
+    assert threads_worth_while(LinearTask(np.ones((500, 1000)), y, C, 50), 8) == 8
+    short = sparse.csr_array(sparse.eye_array(500))
+    assert threads_worth_while(LinearTask(short, y, C, 50), 8) == 1
+
+
+def test_padded_shape():
+    for m, width in ((2, 8), (8, 8), (9, 16), (5000, 5000), (5001, 5008)):
+        task = LinearTask(np.zeros((1, 3)), np.zeros(1, dtype=np.int32), np.ones(1), m)
+        assert weights_shape(task) == (3, width)
+    assert weights_shape(LinearTask(np.zeros((1, 3)), np.zeros(1), np.ones(1), 2, 0.5)) == (4, 8)
+    assert math.isclose(squared_norm(np.full((5000, 8), 0.5, dtype=np.float32)), 10000.0)

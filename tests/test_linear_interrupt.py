@@ -1,0 +1,102 @@
+"""Ctrl-C during a linear fit: heard within a second, raised cleanly or kept as an honest model."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+from helpers import audit_linear
+from sklearn.exceptions import ConvergenceWarning
+
+from multimargin import LinearSVC, linear
+from multimargin.solution import Status
+
+INTERRUPT = textwrap.dedent(
+    """
+    import signal, sys, time, warnings
+    import numpy as np
+    from multimargin import LinearSVC, linear_svc
+
+    linear_svc._PARALLEL_WORK = linear_svc._PARALLEL_ROW = 0
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it
+    warnings.simplefilter("ignore")
+    threads, keep, rows = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    width = rows // 200
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(rows, width)).astype(np.float32), rng.integers(width, size=rows)
+    model = LinearSVC(C=1e6, tol=1e-9, max_iter=-1, n_threads=threads, on_interrupt=keep)
+    print("ready", flush=True)
+    try:
+        model.fit(X, y)
+        heard = time.monotonic()
+        facts = model.status_.name, model.duality_gap_ > 0, len(model.predict(X[:5]))
+        print("kept", heard, *facts, flush=True)
+    except KeyboardInterrupt:
+        print("raised", time.monotonic(), hasattr(model, "coef_"), flush=True)
+    """
+)
+
+
+def interrupt(threads, keep, rows):
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPT, str(threads), keep, str(rows)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert process.stdout.readline().strip() == "ready"
+        time.sleep(0.8)
+        assert process.poll() is None, "the fit ended before it could be interrupted"
+        sent = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 0, err
+    words = out.split()
+    return float(words[1]) - sent, [words[0], *words[2:]]
+
+
+posix = pytest.mark.skipif(os.name != "posix", reason="SIGINT needs a POSIX system")
+
+
+@posix
+@pytest.mark.parametrize(
+    ("threads", "rows"), [(1, 600), (1, 20_000), (2, 20_000)], ids=["short passes", "long passes", "threads"]
+)
+def test_ctrl_c_raises_within_a_second(threads, rows):
+    seconds, words = interrupt(threads, "raise", rows)
+    assert words == ["raised", "False"]  # no half model left behind
+    assert seconds < 1.0
+
+
+@posix
+def test_ctrl_c_keeps_a_usable_labelled_model():
+    seconds, words = interrupt(2, "keep", 8000)
+    assert words == ["kept", "INTERRUPTED", "True", "5"]
+    assert seconds < 5.0  # with the proof
+
+
+@pytest.mark.parametrize("where", ["run_pass", "measure", "prove"])
+def test_interrupt_anywhere_is_kept(where, digits, monkeypatch):
+    """Between passes, while the gap is measured, and during the proof itself."""
+    X, y = digits
+    plain, calls = getattr(linear.LinearDescent, where), []
+
+    def interrupted(self, *arguments, **named):
+        calls.append(where)
+        if len(calls) == (1 if where == "prove" else 2):
+            raise KeyboardInterrupt
+        return plain(self, *arguments, **named)
+
+    monkeypatch.setattr(linear.LinearDescent, where, interrupted)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model = LinearSVC(on_interrupt="keep", tol=1e-5).fit(X, y)
+    assert model.status_ is Status.INTERRUPTED
+    audit_linear(model, X, y, 1.0)
+    calls.clear()
+    with pytest.raises(KeyboardInterrupt):
+        LinearSVC(tol=1e-5).fit(X, y)

@@ -1,0 +1,220 @@
+"""The linear machine's native problem: its sums against plain NumPy, and what it refuses."""
+
+import gc
+
+import numpy as np
+import pytest
+from linear_cases import D, M, N, csr_parts, features, random_alpha, random_task
+from oracle import certify
+from scipy import sparse
+
+from multimargin import _core
+from multimargin.linear import native_problem, squared_norm, weights_shape
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("constant", [0.0, 2.5])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", ["dense", "csr32", "csr64"])
+def test_measure_and_rebuild(form, dtype, constant, threads):
+    task = random_task(form=form, dtype=dtype, constant=constant)
+    alpha = random_alpha(task)
+    problem = native_problem(task, threads)
+    problem.set_dual(*csr_parts(task, alpha))
+    assert problem.dual_sum() == pytest.approx(alpha[np.arange(N), task.y].sum(), rel=1e-12)
+    assert problem.support() == np.count_nonzero(np.abs(alpha).max(axis=1))
+    weights = np.full(weights_shape(task), 7.0)
+    problem.rebuild(weights)
+    Z = features(task)
+    np.testing.assert_allclose(weights[:, :M], Z.T @ alpha, atol=1e-12)
+    np.testing.assert_array_equal(weights[:, M:], 0.0)
+    found = certify(Z @ Z.T, task.y, alpha, task.C)
+    half = 0.5 * (weights**2).sum()
+    assert squared_norm(weights, step=3) == pytest.approx(2 * half, rel=1e-12)
+    for values, accuracy in ((weights, 1e-10), (weights.astype(np.float32), 1e-4)):
+        violation, gain, gap, loss = problem.measure(values)
+        assert violation == pytest.approx(found.psi.max(), rel=accuracy, abs=accuracy)
+        assert gain == pytest.approx((found.gain / task.C).max(), rel=accuracy, abs=accuracy)
+        assert gap == pytest.approx(found.gap, rel=accuracy, abs=accuracy)
+        assert half + loss == pytest.approx(found.primal, rel=accuracy)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_dual_comes_back_as_it_was_set(threads):
+    task = random_task()
+    problem = native_problem(task, threads)
+    for seed in range(4):  # rows grow and shrink, and take each other's places
+        alpha = random_alpha(task, seed)
+        problem.set_dual(*csr_parts(task, alpha))
+        indptr, classes, values = problem.dual()
+        assert (indptr.dtype, classes.dtype, values.dtype) == (np.int64, np.int32, np.float64)
+        back = sparse.csr_array((values, classes, indptr), shape=(N, M)).toarray()
+        np.testing.assert_allclose(back, alpha, atol=1e-15)
+
+
+def test_arrays_are_kept_alive():
+    task = random_task(form="csr32")
+    expected = native_problem(task, 1)
+    expected.set_dual(*csr_parts(task, random_alpha(task)))
+    weights = np.zeros(weights_shape(task))
+    expected.rebuild(weights)
+
+    def temporary():
+        X, y, C = task.X.copy(), task.y.copy(), task.C.copy()
+        problem = _core.LinearProblem(X.data, X.indices, X.indptr, D, y, C, M, 0.0, 1)
+        problem.set_dual(*csr_parts(task, random_alpha(task)))
+        return problem, _core.LinearDescent64(problem, np.zeros(weights_shape(task)), "sort", 0.0, 0, False)
+
+    problem, _descent = temporary()
+    gc.collect()
+    noise = [np.random.default_rng(k).normal(size=N * D) for k in range(50)]  # takes freed memory
+    again = np.zeros(weights_shape(task))
+    problem.rebuild(again)
+    np.testing.assert_array_equal(again, weights)
+    assert len(noise) == 50
+
+
+def build(X=None, y=None, C=None, m=M, constant=0.0, n_threads=1):
+    task = random_task()
+    return _core.LinearProblem(
+        task.X if X is None else X,
+        task.y if y is None else y,
+        task.C if C is None else C,
+        m,
+        constant,
+        n_threads,
+    )
+
+
+LABELS = random_task().y
+COSTS = random_task().C
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        ({"n_threads": 0}, ValueError, "n_threads must be at least 1"),
+        ({"m": 1}, ValueError, "m must be at least 2"),
+        ({"m": 3}, ValueError, r"labels must be in 0\.\.m-1"),
+        ({"y": LABELS - 1}, ValueError, r"labels must be in 0\.\.m-1"),
+        ({"y": LABELS[1:]}, ValueError, "one value a row"),
+        ({"C": COSTS[1:]}, ValueError, "one value a row"),
+        ({"C": 0 * COSTS}, ValueError, "positive and finite"),
+        ({"C": -COSTS}, ValueError, "positive and finite"),
+        ({"C": COSTS * np.inf}, ValueError, "positive and finite"),
+        ({"C": COSTS * np.nan}, ValueError, "positive and finite"),
+        ({"X": np.zeros((N, D), dtype=np.int64)}, TypeError, "float32 or float64"),
+        ({"X": np.zeros((D, N)).T}, TypeError, "incompatible"),
+        ({"X": np.full((N, D), 1e200)}, ValueError, "scale the features"),
+        ({"y": LABELS.astype(np.int64)}, TypeError, "incompatible"),
+        ({"C": COSTS.astype(np.float32)}, TypeError, "incompatible"),
+    ],
+)
+def test_bad_problems(change, error, match):
+    with pytest.raises(error, match=match):
+        build(**change)
+
+
+@pytest.mark.parametrize(
+    ("data", "indices", "indptr", "match"),
+    [
+        ([1.0, 2.0], [0, 1, 2], [0, 1, 2], "same length"),
+        ([1.0, 2.0], [0, 3], [0, 1, 2], r"0\.\.d-1"),
+        ([1.0, 2.0], [0, -1], [0, 1, 2], r"0\.\.d-1"),
+        ([1.0, 2.0], [0, 1], [0, 2, 1], "must not decrease"),
+        ([1.0, 2.0], [0, 1], [0, 1, 3], "within data"),
+        ([1.0, 2.0], [0, 1], [-1, 1, 2], "within data"),
+    ],
+)
+@pytest.mark.parametrize("width", [np.int32, np.int64])
+def test_bad_sparse_rows(data, indices, indptr, match, width):
+    parts = np.array(data), np.array(indices, dtype=width), np.array(indptr, dtype=width)
+    with pytest.raises(ValueError, match=match):
+        _core.LinearProblem(*parts, 3, np.array([0, 1], dtype=np.int32), np.ones(2), 2, 0.0, 1)
+
+
+def test_a_part_of_a_longer_csr():
+    """indptr need not begin at 0 nor end at the length of the data."""
+    data, indices = np.arange(1.0, 7.0), np.array([9, 0, 1, 2, 0, 9], dtype=np.int32)
+    indptr = np.array([1, 3, 5], dtype=np.int32)
+    problem = _core.LinearProblem(
+        data,
+        np.where(indices == 9, 0, indices),
+        indptr,
+        3,
+        np.array([0, 1], dtype=np.int32),
+        np.ones(2),
+        2,
+        0.0,
+        1,
+    )
+    problem.set_dual(np.array([0, 1, 2]), np.array([1, 0], dtype=np.int32), np.array([-1.0, -0.5]))
+    weights = np.zeros((3, 8))
+    problem.rebuild(weights)
+    X, alpha = np.array([[2.0, 3.0, 0.0], [5.0, 0.0, 4.0]]), np.array([[1.0, -1.0], [-0.5, 0.5]])
+    np.testing.assert_array_equal(weights[:, :2], X.T @ alpha)
+
+
+@pytest.mark.parametrize(
+    ("indptr", "classes", "values", "match"),
+    [
+        ([0, 1], [1], [-0.5], "one row a sample"),
+        ([0, 1, 1], [1, 1], [-0.5, -0.5], "one row a sample"),
+        ([0, 1, 1], [1], [-0.5, 0.0], "one row a sample"),
+        ([0, 99, 1], [1], [-0.5], "must not decrease"),
+        ([0, -5, 1], [1], [-0.5], "must not decrease"),
+        ([0, 1, 1], [0], [-0.5], "other classes than the label"),
+        ([0, 1, 1], [2], [-0.5], "other classes than the label"),
+        ([0, 1, 1], [-1], [-0.5], "other classes than the label"),
+        ([0, 1, 1], [1], [0.5], "not positive"),
+        ([0, 1, 1], [1], [np.nan], "not positive"),
+        ([0, 1, 1], [1], [-1.5], "must not exceed its cost"),
+    ],
+)
+def test_bad_duals(indptr, classes, values, match):
+    problem = _core.LinearProblem(np.eye(2), np.array([0, 1], dtype=np.int32), np.ones(2), 2, 0.0, 1)
+    with pytest.raises(ValueError, match=match):
+        problem.set_dual(np.array(indptr), np.array(classes, dtype=np.int32), np.array(values))
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "error"),
+    [
+        ((D, M), np.float64, ValueError),
+        ((D + 1, 8), np.float64, ValueError),
+        ((D, 16), np.float64, ValueError),
+        ((D, 8), np.int64, TypeError),
+        ((D * 8,), np.float64, TypeError),
+    ],
+)
+def test_bad_weights(shape, dtype, error):
+    problem = build()
+    weights = np.zeros(shape, dtype=dtype)
+    for use in (
+        problem.measure,
+        problem.rebuild,
+        lambda w: _core.LinearDescent64(problem, w, "sort", 0.0, 0, False),
+    ):
+        with pytest.raises(error, match=r"weights|incompatible"):
+            use(weights)
+
+
+def test_weights_that_may_not_be_written():
+    weights = np.zeros((D, 8))
+    weights.flags.writeable = False
+    with pytest.raises(TypeError):
+        _core.LinearDescent64(build(), weights, "sort", 0.0, 0, False)
+    with pytest.raises(TypeError):
+        build().rebuild(weights)
+
+
+def test_bad_updates():
+    weights = np.zeros((D, 8))
+    with pytest.raises(ValueError, match="newton"):
+        _core.LinearDescent64(build(), weights, "newton", 0.0, 0, False)
+    with pytest.raises(ValueError, match="tau"):
+        _core.LinearDescent64(build(), weights, "bisection", -1.0, 0, False)
+    with pytest.raises(TypeError):
+        _core.LinearDescent32(build(), weights, "sort", 0.0, 0, False)
+    with pytest.raises(TypeError):
+        _core.LinearDescent64(build(), weights.astype(np.float32), "sort", 0.0, 0, False)
