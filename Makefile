@@ -2,14 +2,15 @@
 PYTHON ?= python3
 VENV ?= .venv
 BENCH ?= $(addprefix benchmarks/,against_peers.py robust.py grid.py scaling.py prediction.py memory.py)
-PAPERS := $(addprefix benchmarks/,bars.py table2.py figures_cs.py)
+LINEAR := $(addprefix benchmarks/,linear_peers.py linear_scale.py)
+PAPERS := $(addprefix benchmarks/,bars.py table2.py figures_cs.py table2_linear.py figures_linear.py)
 
 BIN := $(VENV)/bin
 TOOLS := $(VENV)/.tools-ready
 PACKAGE := $(VENV)/.package-installed
 SOURCES := $(shell find src -type f -not -path '*/__pycache__/*') CMakeLists.txt pyproject.toml README.md LICENSE
 
-.PHONY: demo test bench papers peers regression lint format clean
+.PHONY: demo test bench bench-linear papers peers regression lint format clean
 
 demo: $(PACKAGE)
 	$(BIN)/python examples/demo.py
@@ -22,6 +23,9 @@ run_all = missed=0; for script in $(1); do echo "== $$script"; $(BIN)/python $$s
 
 bench: $(PACKAGE)
 	$(call run_all,$(BENCH))
+
+bench-linear: $(PACKAGE)
+	$(call run_all,$(LINEAR))
 
 papers: $(PACKAGE)
 	$(call run_all,$(PAPERS))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from _contenders import Contender
 from _data import Split
-from _scoring import Coefficients, InfeasibleError, Judgement, accuracy, judge
+from _scoring import Coefficients, InfeasibleError, Judgement, Weights, accuracy, judge
 from _turns import WithdrawnError, take_turns
 from _worker import TooSlowError, Worker
 from peers.storage import write_split
@@ -25,7 +25,7 @@ class View(NamedTuple):
     """The rows in one storage, with the kernel parameter that goes with it."""
 
     split: Split
-    gamma: float
+    gamma: float | None  # None is the linear kernel
 
 
 @dataclass
@@ -52,6 +52,7 @@ class Result:
     predict_seconds: float | None = None
     accuracy: float | None = None
     coefficients: Coefficients | None = None
+    weights: Weights | None = None  # of a linear model that has no coefficients
     judgement: Judgement | None = None
     labels: np.ndarray | None = None  # what its coefficients say of the test rows
     infeasible: str | None = None  # why its coefficients could not be judged
@@ -72,7 +73,7 @@ class Result:
 
     def record(self) -> dict[str, Any]:
         """What goes into a file."""
-        large = ("coefficients", "labels", "judgement")
+        large = ("coefficients", "weights", "labels", "judgement")
         kept = {key: value for key, value in vars(self).items() if key not in large}
         judgement = asdict(self.judgement) if self.judgement else None
         return kept | {"best": self.best, "median": self.median, "judgement": judgement}
@@ -110,13 +111,20 @@ class Arena:
             worker.close()
         self._folder.cleanup()
 
-    def measure(self, C: float, limits: Limits, **changes: Any) -> dict[str, Result]:
-        """Everyone fits, taking turns, and models are judged; ``changes`` replace parameters of all."""
-        results = {name: Result(name, absent=self.absent.get(name)) for name in self.contenders}
+    def measure(
+        self, C: float, limits: Limits, own: dict[str, dict[str, Any]] | None = None, **changes: Any
+    ) -> dict[str, Result]:
+        """Everyone fits, taking turns, and models are judged; ``changes`` replace parameters of all.
+
+        With ``own`` only those take part who are named in it, with parameters of their own.
+        """
+        if own is None:
+            own = dict.fromkeys(self.contenders, changes)
+        results = {name: Result(name, absent=self.absent.get(name)) for name in own}
 
         def fit(name: str) -> float:
             try:
-                answer = self._fit(name, C, limits.cap, changes)
+                answer = self._fit(name, C, limits.cap, changes | own[name])
             except TooSlowError as slow:
                 results[name].slower_than = slow.limit
                 raise
@@ -124,14 +132,14 @@ class Arena:
             results[name].cpu.append(answer["cpu"])
             return answer["seconds"]
 
-        present = [name for name in self.contenders if name not in self.absent]
+        present = [name for name in own if name not in self.absent]
         seconds, reasons = take_turns(
             present, fit, limits.repeats, patience=limits.patience, at_least=limits.at_least
         )
         for name in present:
             results[name].seconds, results[name].absent = seconds[name], reasons.get(name)
             if name not in reasons:
-                self._judge(results[name], C, changes)
+                self._judge(results[name], C, changes | own[name])
         return results
 
     def instructions(self, name: str, C: float) -> int | None:
@@ -159,11 +167,14 @@ class Arena:
         return self._workers[name].ask("fit", limit=cap, **self._parameters(name, C, changes))
 
     def _judge(self, result: Result, C: float, changes: dict[str, Any]) -> None:
-        """By the coefficients of the last fit's model, if it is a Crammer-Singer one."""
+        """By the coefficients of the last fit's model, if it is a Crammer-Singer one; weights are kept."""
         file = self._file("coefficients.npz")
         if not self._workers[result.name].ask("coefficients", file=str(file))["found"]:
             return
         with np.load(file) as found:
+            if "weights" in found:
+                result.weights = Weights(found["weights"], found["classes"])
+                return
             result.coefficients = Coefficients(found["support"], found["dual_coef"], found["classes"])
         view = self.views[self.contenders[result.name].view]
         gamma = changes.get("gamma", view.gamma)

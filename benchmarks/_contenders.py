@@ -83,3 +83,28 @@ CONTENDERS = {
         Contender("LIBLINEAR", "liblinear", "linear Crammer-Singer", "liblinear", short_rows=5000),
     )
 }
+
+# Linear Crammer-Singer machines without intercept, whose weights are judged.
+ONE, TWO, LIBLINEAR = "multimargin, 1 thread", "multimargin, 2 threads", "LIBLINEAR -s 4"
+LINEAR = {
+    contender.name: contender
+    for contender in (
+        Contender(ONE, "multimargin_linear", "linear Crammer-Singer", one_thread=True),
+        Contender(TWO, "multimargin_linear", "linear Crammer-Singer"),
+        Contender(
+            LIBLINEAR,
+            "liblinear",
+            "linear Crammer-Singer",
+            "liblinear",
+            options={"bias": -1},
+            one_thread=True,
+        ),
+    )
+}
+SAME_CODE = Contender(  # as LIBLINEAR's, where that has no environment
+    "scikit-learn LinearSVC",
+    "scikit_linear",
+    "linear Crammer-Singer",
+    options={"fit_intercept": False, "max_iter": 100_000},
+    one_thread=True,
+)

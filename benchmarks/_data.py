@@ -84,7 +84,7 @@ def load(
     """The named problem, cut to its first ``rows`` and ``test_rows``; ``scale`` replaces its own scaling."""
     recipe = RECIPES[name]
     splits = []
-    for X_train, y_train, X_test, y_test in _parts(recipe, _read(recipe.file or name), rows, test_rows):
+    for X_train, y_train, X_test, y_test in _parts(recipe, read_stored(recipe.file or name), rows, test_rows):
         X_train, X_test = (scale or recipe.scale)(X_train, X_test)
         splits.append(Split(X_train, y_train, X_test, y_test))
     return Problem(name, recipe.C, recipe.gamma, tuple(splits))
@@ -92,7 +92,7 @@ def load(
 
 def load_stored(name: str, rows: int | None = None, test_rows: int | None = None) -> Split:
     """The rows as the file has them, integers unscaled."""
-    stored = _read(RECIPES[name].file or name)
+    stored = read_stored(RECIPES[name].file or name)
     return Split(
         read_matrix(stored, "X_train")[:rows],
         stored["y_train"][:rows].astype(int),
@@ -123,7 +123,8 @@ def _parts(recipe: Recipe, stored: Any, rows: int | None, test_rows: int | None)
     return [(X[:rows], y[:rows], X_test, y_test.astype(int))]
 
 
-def _read(name: str):
+def read_stored(name: str) -> Any:
+    """The opened file of that name; without one the benchmark says so and ends."""
     path = FOLDER / f"{name}.npz"
     if not path.is_file():
         print(f"skipped: no {path.name} in {FOLDER} (set MULTIMARGIN_DATA to the folder that has it)")

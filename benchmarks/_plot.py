@@ -9,26 +9,36 @@ from _report import Report
 
 def draw(report: Report, name: str, curves: dict, x_label: str, y_label: str, log: str) -> None:
     """Curves (name -> xs, ys) into ``name``.png beside the report; ``log`` names the logarithmic axes."""
-    figure, axes = _axes(xlabel=x_label, ylabel=y_label)
-    if axes is None:
+    draw_panels(report, name, {"": curves}, x_label, y_label, log)
+
+
+def draw_panels(
+    report: Report, name: str, panels: dict[str, dict], x_label: str, y_label: str, log: str
+) -> None:
+    """Panels (title -> curves) side by side, else as ``draw``."""
+    figure = _figure((1 + 5 * len(panels), 4))
+    if figure is None:
         return
-    for label, (xs, ys) in curves.items():
-        axes.plot(xs, ys, marker="." if len(xs) < 20 else None, label=label)
-    if "x" in log:
-        axes.set_xscale("log")
-    if "y" in log:
-        axes.set_yscale("log")
-    if len(curves) > 1:
-        axes.legend()
+    for k, (title, curves) in enumerate(panels.items()):
+        axes = figure.add_subplot(1, len(panels), k + 1, xlabel=x_label, ylabel=y_label, title=title)
+        for label, (xs, ys) in curves.items():
+            axes.plot(xs, ys, marker="." if len(xs) < 20 else None, label=label)
+        if "x" in log:
+            axes.set_xscale("log")
+        if "y" in log:
+            axes.set_yscale("log")
+        if len(curves) > 1:
+            axes.legend()
     _save(figure, report, name)
 
 
 def draw_bars(report: Report, name: str, groups: dict[str, dict[str, float]], y_label: str) -> None:
     """One group of bars a key (label -> height), logarithmic, into ``name``.png beside the report."""
     labels = list(dict.fromkeys(label for heights in groups.values() for label in heights))
-    figure, axes = _axes((2 + 1.2 * len(groups), 5), ylabel=y_label, yscale="log")
-    if axes is None or not labels:
+    figure = _figure((2 + 1.2 * len(groups), 5))
+    if figure is None or not labels:
         return
+    axes = figure.add_subplot(ylabel=y_label, yscale="log")
     width = 0.8 / max(len(heights) for heights in groups.values())
     for k, label in enumerate(labels):
         places, values = [], []
@@ -42,14 +52,13 @@ def draw_bars(report: Report, name: str, groups: dict[str, dict[str, float]], y_
     _save(figure, report, name)
 
 
-def _axes(size: tuple[float, float] = (6, 4), **settings: Any) -> tuple[Any, Any]:
-    """A figure and its axes, None and None without matplotlib."""
+def _figure(size: tuple[float, float]) -> Any:
+    """An empty one, None without matplotlib."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        return None, None
-    figure = Figure(figsize=size, layout="constrained")
-    return figure, figure.add_subplot(**settings)
+        return None
+    return Figure(figsize=size, layout="constrained")
 
 
 def _save(figure: Any, report: Report, name: str) -> None:

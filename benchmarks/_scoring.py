@@ -33,6 +33,13 @@ class Coefficients(NamedTuple):
     classes_: np.ndarray
 
 
+class Weights(NamedTuple):
+    """A linear model by its weights alone."""
+
+    coef_: np.ndarray  # (m, features)
+    classes_: np.ndarray
+
+
 class InfeasibleError(ValueError):
     """Coefficients that are no point of the dual problem: nothing can be said of them."""
 
@@ -83,6 +90,21 @@ class KernelRows:
         return np.concatenate([rbf_kernel(A, B, gamma=self.gamma) @ coef for A in blocks])
 
 
+class LinearRows:
+    """K(A, B) = A Bᵀ as something to multiply with, by the weights: A (Bᵀ coef)."""
+
+    def __init__(self, A, B):
+        self.A, self.B = (X.astype(np.float64, copy=False) for X in (A, B))
+
+    def __matmul__(self, coef):
+        return self.A @ (self.B.T @ coef)
+
+
+def kernel_rows(A: Any, B: Any, gamma: float | None) -> KernelRows | LinearRows:
+    """The RBF kernel's values, or the linear kernel's where there is no gamma."""
+    return LinearRows(A, B) if gamma is None else KernelRows(A, B, gamma)
+
+
 def timed_fit(model, split: Split):
     """The fitted model and its wall seconds; a limit that was set on purpose raises no warning."""
     with warnings.catch_warnings():
@@ -92,8 +114,11 @@ def timed_fit(model, split: Split):
         return model, perf_counter() - start
 
 
-def judge(model: Any, split: Split, C: float, gamma: float) -> tuple[Judgement, np.ndarray]:
-    """The worth of a model (a fitted one or Coefficients), and the labels it gives the test rows."""
+def judge(model: Any, split: Split, C: float, gamma: float | None) -> tuple[Judgement, np.ndarray]:
+    """The worth of a model (a fitted one or Coefficients), and the labels it gives the test rows.
+
+    The kernel is linear where ``gamma`` is None.
+    """
     alpha, y = full_alpha(model, split.n), codes(model, split.y_train)
     try:
         assert_feasible(alpha, y, C)
@@ -101,8 +126,8 @@ def judge(model: Any, split: Split, C: float, gamma: float) -> tuple[Judgement, 
         raise InfeasibleError(
             f"a row of its coefficients sums to {np.abs(alpha.sum(axis=1)).max():.2g}, or exceeds C"
         ) from None
-    found = certify(KernelRows(split.X_train, split.X_train, gamma), y, alpha, C)
-    scores = KernelRows(split.X_test, split.X_train[model.support_], gamma) @ model.dual_coef_
+    found = certify(kernel_rows(split.X_train, split.X_train, gamma), y, alpha, C)
+    scores = kernel_rows(split.X_test, split.X_train[model.support_], gamma) @ model.dual_coef_
     labels = model.classes_[scores.argmax(axis=1)]
     judgement = Judgement(
         support=len(model.support_),
@@ -114,6 +139,17 @@ def judge(model: Any, split: Split, C: float, gamma: float) -> tuple[Judgement, 
         gap=found.gap,
     )
     return judgement, labels
+
+
+def primal(model: Any, split: Split, C: float) -> float:
+    """P(W) = ½‖W‖² + C Σ_i [max_r (1 - δ_{r,y_i} + w_r·x_i) - w_{y_i}·x_i] of Weights, in float64."""
+    W, rows = model.coef_.astype(np.float64, copy=False), np.arange(split.n)
+    y = codes(model, split.y_train)
+    scores = np.asarray(split.X_train.astype(np.float64, copy=False) @ W.T)
+    own = scores[rows, y].copy()
+    scores += 1
+    scores[rows, y] = own
+    return 0.5 * float(np.vdot(W, W)) + C * float(np.sum(scores.max(axis=1) - own))
 
 
 def accuracy(labels: np.ndarray, truth: np.ndarray) -> float:

@@ -15,8 +15,8 @@ class Adapter:
         self.test = split.X_test.astype(np.float64)
         self.problem = problem(split.y_train.astype(float), split.X_train.astype(np.float64))
 
-    def fit(self, C, gamma, tol):
-        self.model = train(self.problem, parameter(f"-s 4 -c {C!r} -e {tol!r} -B 1 -q"))
+    def fit(self, C, gamma, tol, bias=1):
+        self.model = train(self.problem, parameter(f"-s 4 -c {C!r} -e {tol!r} -B {bias} -q"))
 
     def predict(self):
         labels, _, _ = predict([], self.test, self.model, "-q")
@@ -26,4 +26,12 @@ class Adapter:
         return {}
 
     def coefficients(self):
-        return {}
+        """Feature-major in the model, in its own order of classes, down to the last feature in use."""
+        model, order = self.model, np.argsort(self.model.get_labels())
+        constant = model.bias >= 0
+        found = np.ctypeslib.as_array(model.w, (model.nr_feature + constant, model.nr_class))[:, order]
+        weights = np.zeros((model.nr_class, self.test.shape[1] + constant))  # the constant feature last
+        weights[:, : model.nr_feature] = found[: model.nr_feature].T
+        if constant:
+            weights[:, -1] = found[-1]
+        return {"weights": weights, "classes": np.sort(model.get_labels())}

@@ -17,9 +17,12 @@ class Adapter:
     def load(self, split):
         self.split, self.model = split, None
 
+    def make(self, C, gamma, tol, **options):
+        return KernelSVC(C=C, gamma=gamma, tol=tol, n_threads=self.threads, **options)
+
     def fit(self, C, gamma, tol, **options):
         self.model = None  # the model before frees its memory outside of this fit's peak
-        model = KernelSVC(C=C, gamma=gamma, tol=tol, n_threads=self.threads, **options)
+        model = self.make(C, gamma, tol, **options)
         with warnings.catch_warnings():  # whether it converged is said in facts
             warnings.simplefilter("ignore", ConvergenceWarning)
             self.model = model.fit(self.split.X_train, self.split.y_train)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
@@ -19,3 +20,11 @@ class Adapter(scikit_svc.Adapter):
 
     def facts(self):
         return {"rounds": int(self.model.n_iter_)}
+
+    def coefficients(self):
+        """The constant feature last; of two classes it keeps the difference only."""
+        model = self.model
+        if len(model.classes_) == 2:
+            return {}
+        weights = np.column_stack([model.coef_, model.intercept_]) if model.fit_intercept else model.coef_
+        return {"weights": weights, "classes": model.classes_}

@@ -1,0 +1,15 @@
+"""Ours: LinearSVC, without intercept."""
+
+from __future__ import annotations
+
+from multimargin import LinearSVC
+
+from . import multimargin_kernel
+
+
+class Adapter(multimargin_kernel.Adapter):
+    def make(self, C, gamma, tol, **options):
+        return LinearSVC(C=C, tol=tol, fit_intercept=False, n_threads=self.threads, **options)
+
+    def coefficients(self):
+        return super().coefficients() | {"dual_coef": self.model.dual_coef_.toarray()}
