@@ -35,6 +35,7 @@ _RELAX = 1.4  # over-relaxation, once the first pass is made
 _EARLY, _LATE = 0.1, 0.5  # of the mean violation: what passes over active samples update, early and later
 _EARLY_ROUNDS = 2
 _ALL_SHARE = 0.3  # of the mean violation that those passes left: what a pass over all samples updates
+_LEAST_SHARE = 0.1  # of the violation aimed at: samples below are left alone
 _FALL = 0.1  # how far the violations of active samples fall before all are looked at again
 _MOST_ACTIVE = 50  # passes over active samples in a row
 _MOST_PROOFS = 10  # in a row that fail without progress
@@ -291,10 +292,11 @@ def _descend(descent: LinearDescent, monitor: Monitor) -> Status:
         rounds += 1
         if options.shrinking:
             share = _EARLY if rounds <= _EARLY_ROUNDS else _LATE
-            left = _descend_active(descent, monitor, share * found.mean, found.active)
+            least = _LEAST_SHARE * descent.target
+            left = _descend_active(descent, monitor, max(share * found.mean, least), found.active)
             if isinstance(left, Status):
                 return left
-            threshold = _ALL_SHARE * left
+            threshold = max(_ALL_SHARE * left, least)
 
 
 def _descend_active(
