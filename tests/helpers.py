@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import time
 import warnings
 from contextlib import contextmanager
 from dataclasses import replace
@@ -76,3 +80,23 @@ def unfinished():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
+
+
+def interrupted(script, *args, after):
+    """Run a script that says "ready" and fits for long, send SIGINT; (seconds until heard, words printed)."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout.readline().strip() == "ready"
+        time.sleep(after)
+        assert process.poll() is None, "the fit ended before it could be interrupted"
+        sent = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 0, err
+    words = out.split()
+    return float(words[1]) - sent, [words[0], *words[2:]]

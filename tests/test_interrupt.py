@@ -1,13 +1,10 @@
 """Ctrl-C, in a process of its own: heard within a second, raised cleanly or kept as an honest model."""
 
 import os
-import signal
-import subprocess
-import sys
 import textwrap
-import time
 
 import pytest
+from helpers import interrupted
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="SIGINT needs a POSIX system")
 
@@ -45,23 +42,7 @@ SCRIPT = textwrap.dedent(
 
 def interrupt(solver, engine, keep, kernel, after=1.5):
     """Start a fit that would take long, send SIGINT, return (seconds until heard, words printed)."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, solver, engine, keep, kernel],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
-        assert process.stdout.readline().strip() == "ready"
-        time.sleep(after)
-        assert process.poll() is None, "the fit ended before it could be interrupted"
-        sent = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
-    finally:
-        process.kill()
-        process.wait()
-    assert process.returncode == 0, err
-    words = out.split()
-    return float(words[1]) - sent, [words[0], *words[2:]]
+    return interrupted(SCRIPT, solver, engine, keep, kernel, after=after)
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,10 @@
 """Ctrl-C during a linear fit: heard within a second, raised cleanly or kept as an honest model."""
 
 import os
-import signal
-import subprocess
-import sys
 import textwrap
-import time
 
 import pytest
-from helpers import audit_linear
+from helpers import audit_linear, interrupted
 from sklearn.exceptions import ConvergenceWarning
 
 from multimargin import LinearSVC, linear
@@ -41,23 +37,7 @@ INTERRUPT = textwrap.dedent(
 
 
 def interrupt(threads, keep, rows):
-    process = subprocess.Popen(
-        [sys.executable, "-c", INTERRUPT, str(threads), keep, str(rows)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
-        assert process.stdout.readline().strip() == "ready"
-        time.sleep(0.8)
-        assert process.poll() is None, "the fit ended before it could be interrupted"
-        sent = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
-    finally:
-        process.kill()
-        process.wait()
-    assert process.returncode == 0, err
-    words = out.split()
-    return float(words[1]) - sent, [words[0], *words[2:]]
+    return interrupted(INTERRUPT, str(threads), keep, str(rows), after=0.8)
 
 
 posix = pytest.mark.skipif(os.name != "posix", reason="SIGINT needs a POSIX system")
