@@ -111,6 +111,13 @@ def test_leap_waits_for_its_turn_and_is_taken_once():
     assert not leap.take(1e-3)
 
 
+def test_no_leap_where_the_kernel_is_zero():
+    X, y = wide(60)
+    e = engine_of(np.zeros_like(X), y, kernel="linear")
+    e.work = 10**15
+    assert not Leap(LowRank(), e).take(1e-3)
+
+
 @pytest.mark.parametrize("why", ["memory", "rank"])
 def test_no_leap(why):
     X, y = wide(2000, d=4 if why == "memory" else 200)

@@ -86,6 +86,9 @@ class Leap:
     def _plan(self) -> FloatArray:
         """Factor the kernel, and choose the rank: work × how much longer the rest of the way will be."""
         L, traces = pivoted_cholesky(self.engine, self.rule.most)
+        if not len(traces):  # K = 0: nothing to approximate
+            self.due = np.inf
+            return L
         longer = 1.0 + _ERROR_WEIGHT * np.sqrt(self.engine.task.C.max()) * traces
         works = np.array([self._work(k + 1) for k in range(len(traces))])
         best = int(np.argmin(works * longer))
