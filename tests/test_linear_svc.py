@@ -72,11 +72,11 @@ def test_subproblems(subproblem, shrinking, shuffle, threads, text, two_threads)
 def test_frank_wolfe_is_sublinear(threads, text, two_threads):
     X, y = text
     with unfinished():
-        model = LinearSVC(C=2.0, subproblem="frank-wolfe", tol=1e-6, max_iter=300, n_threads=threads).fit(
-            X, y
-        )
+        model = LinearSVC(
+            C=2.0, subproblem="frank-wolfe", tol=1e-6, max_iter=500, shrinking=False, n_threads=threads
+        ).fit(X, y)
     found = audit_linear(model, X, y, 2.0)
-    assert found.gap <= 5e-2 * found.primal
+    assert found.gap <= 2e-2 * found.primal
 
 
 def test_bisection_with_a_tolerance_is_feasible_and_better_with_a_smaller_one(text):

@@ -38,7 +38,7 @@ LinearWeights<W> view(const LinearProblem& problem, const Weights<W>& weights) {
 }
 
 void check_samples(const Vector<std::int32_t>& y, const Vector<double>& C, Index n, Index m, int n_threads) {
-  require(n_threads >= 1, "n_threads must be at least 1");
+  checked_threads(n_threads);
   require(m >= 2, "m must be at least 2");
   require(length(y) == n && length(C) == n, "y and C must have one value a row");
   for (Index i = 0; i < n; ++i) {
