@@ -17,7 +17,7 @@ from multimargin.methods import METHODS
 from multimargin.problems import CrammerSinger
 from multimargin.threads import blas_threads
 
-MACHINE, EPS = CrammerSinger(), 1e-4
+MACHINE, EPS = CrammerSinger(4), 1e-4
 
 
 @pytest.fixture(autouse=True)

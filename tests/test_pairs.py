@@ -12,7 +12,8 @@ from multimargin.inner import Block, CoordinateDescent, Finisher
 from multimargin.kernels import make_kernel
 from multimargin.problems import CrammerSinger
 
-MACHINE, M = CrammerSinger(), 20
+M = 20
+MACHINE = CrammerSinger(M)
 DTYPES = [np.float32, np.float64]
 
 
@@ -65,7 +66,7 @@ class Case:
         return Block(np.arange(len(self.y)), self.K, diagonal, self.alpha, self.G, self.y, self.C)
 
     def listed(self, width):
-        return CoordinateDescent(reach=1.0).pairs(self.block(), width)
+        return CoordinateDescent(reach=1.0).pairs(MACHINE, self.block(), width)
 
 
 @pytest.fixture(scope="module")

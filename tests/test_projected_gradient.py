@@ -55,7 +55,7 @@ class Problem:
             )
         else:
             solver = ProjectedGradient(max_iter=cap, initial_step=initial_step)
-            steps = solver.solve(CrammerSinger(), self.block(alpha, G), eps, np.random.default_rng(0))
+            steps = solver.solve(CrammerSinger(alpha.shape[1]), self.block(alpha, G), eps, np.random.default_rng(0))
             measure = None
         return alpha, G, steps, measure
 
@@ -67,7 +67,7 @@ class Problem:
             )
         else:
             solver = CoordinateDescent(update=update, staged=staged, max_sweeps=cap)
-            solver.solve(CrammerSinger(), self.block(alpha, G), eps, np.random.default_rng(0))
+            solver.solve(CrammerSinger(alpha.shape[1]), self.block(alpha, G), eps, np.random.default_rng(0))
         return alpha, G
 
     def block(self, alpha, G):
@@ -207,7 +207,7 @@ def test_projection_is_the_nearest_feasible_point(seed, m):
     rng = np.random.default_rng(seed)
     C, y = rng.uniform(0.1, 5, 4), rng.integers(m, size=4).astype(np.int32)
     w = 3 * rng.normal(size=(4, m))
-    rows = CrammerSinger().project(w.copy(), y, C)
+    rows = CrammerSinger(w.shape[1]).project(w.copy(), y, C)
     assert_feasible(rows, y, C, atol=1e-12 * m)
     for i in range(4):
         e = one_hot(y[i], m)
@@ -219,7 +219,7 @@ def test_projection_is_the_nearest_feasible_point(seed, m):
 def test_projection_of_a_long_step_is_feasible(step):
     """Step lengths go up to rho_max: the simplex must not be lost in the rounding of w - rho F."""
     problem = Problem(6, n=20, scale=1e-4)
-    rows = CrammerSinger().project(problem.alpha - step * problem.G, problem.y, problem.C)
+    rows = CrammerSinger(problem.alpha.shape[1]).project(problem.alpha - step * problem.G, problem.y, problem.C)
     assert_feasible(rows, problem.y, problem.C, atol=1e-12)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from oracle import assert_feasible, project_simplex
 
 from multimargin import _core
-from multimargin.updates import UPDATES
+from multimargin.problems.updates import UPDATES
 
 EXACT = ("sort", "pivot", "bisection", "fixed-point")
 TO_CONVERGENCE = (*EXACT, "smo")

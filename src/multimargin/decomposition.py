@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from .engines.base import Certificate, Engine
+from .free_bias import FreeBias
 from .inner import Block, CoordinateDescent, InnerSolver
 from .low_rank import Leap, LowRank
 from .monitor import Monitor
 from .problems import Problem
 from .solution import Solution, Status, falls
-from .typing import FloatArray
 from .working_set import Choice, WorkingSet
 
 _AIM = 0.95  # of tol: leaves room for rounding, so that the exact proof succeeds at the first try
@@ -28,6 +28,9 @@ _MOST_PROOFS = 50
 _FLAT_STEPS = 1000  # steps (and 20 passes) that may leave the dual where it is, to rounding
 _POLISH_EPS = 1e-11
 _SETTLE_SHARE = 0.25
+_MOST_BIAS_STEPS = 500
+_FIRST_EPS, _BIAS_FALL = 0.1, 0.3  # accuracy of the first descent for a free bias, and its fall a step
+_BIAS_AIM = 0.8  # of tol: leaves room for balancing the classes
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Decomposition:
     inner : InnerSolver
         Solver of the block subproblem.
     stop : {"psi", "gain"}
-        Stop when max ψ_i ≤ tol (Crammer & Singer), or when max g_i/C_i ≤ tol (Niu & Yuan).
+        Stop when max ψ_i ≤ tol (Crammer & Singer), or when max g_i/c_i ≤ tol (Niu & Yuan).
     inner_share, inner_floor : float
         The block is solved to ``inner_share`` of its own violation, but no further than ``inner_floor``
         of ``tol``; where it is the whole problem, straight to that.
@@ -83,12 +86,18 @@ class Decomposition:
             raise ValueError(f"stop must be 'psi' or 'gain', got {self.stop!r}.")
 
     def check(self, problem: Problem) -> None:
-        """Raise ``ValueError`` if the inner solver cannot handle the machine's feasible set."""
-        if problem.feasible_set not in self.inner.handles:
-            able = [c.name for c in InnerSolver.__subclasses__() if problem.feasible_set in c.handles]
+        """Raise ``ValueError`` if a part cannot handle the machine."""
+        for part in (self.inner, getattr(self.inner, "finish", None), self.leap):
+            if part is not None and problem.feasible_set not in part.handles:
+                able = [c.name for c in InnerSolver.__subclasses__() if problem.feasible_set in c.handles]
+                raise ValueError(
+                    f"{part.name} cannot handle the {problem.feasible_set} of {problem.name}; "
+                    f"use {' or '.join(able)}{'' if part is self.inner else ' without it'}."
+                )
+        update = getattr(self.inner, "update", None)
+        if update is not None and update not in problem.updates:
             raise ValueError(
-                f"{self.inner.name} cannot handle the {problem.feasible_set} of {problem.name}; "
-                f"use {' or '.join(able)}."
+                f"The update {update!r} is not for {problem.name}; use {' or '.join(map(repr, problem.updates))}."
             )
 
     def run(
@@ -98,18 +107,18 @@ class Decomposition:
         *,
         tol: float,
         rng: np.random.Generator,
-        bias_scale: float = 0.0,
+        free_bias: bool = False,
         keep_interrupted: bool = False,
     ) -> Solution:
-        """Solve the engine's problem; ``bias_scale`` is the constant in the kernel that stands for a bias."""
+        """Solve the engine's problem; with ``free_bias`` the constant in its kernel is the proximal weight."""
         self.check(engine.problem)
+        solve = self._solve_for_bias if free_bias else self._descend_and_prove
         with engine.running():
-            status, proof = self._descend_and_prove(engine, monitor, tol, rng, keep_interrupted)
+            status, proof = solve(engine, monitor, tol, rng, keep_interrupted)
         alpha, scores = engine.result()
         monitor.trace.info.update(
             engine.describe(), seconds=monitor.seconds, profile=dict(engine.profile.seconds)
         )
-        bias: FloatArray = bias_scale * alpha.sum(axis=0)
         return Solution(
             status,
             proof.violation,
@@ -118,7 +127,7 @@ class Decomposition:
             proof.gap,
             monitor.trace,
             alpha,
-            bias,
+            engine.bias + engine.task.offset * engine.sums(),
             scores,
         )
 
@@ -148,13 +157,31 @@ class Decomposition:
             dual, violation = min(dual, proof.dual), left
         return Status.STALLED, proof
 
+    def _solve_for_bias(
+        self, engine: Engine, monitor: Monitor, tol: float, rng: np.random.Generator, keep: bool
+    ) -> tuple[Status, Certificate]:
+        """Alternate descents with steps of the bias, until a balanced point is proved optimal."""
+        bias, eps = FreeBias(engine), max(tol, _FIRST_EPS)
+        for _ in range(_MOST_BIAS_STEPS):
+            status = self._descend(engine, monitor, eps, rng, keep, None)
+            bias.advance()
+            limited = status not in (Status.CONVERGED, Status.STALLED)
+            if (limited or eps < tol) and bias.balance():
+                proof = engine.prove()
+                left = proof.violation if self.stop == "psi" else proof.gain
+                if limited or left <= tol:
+                    return status if limited else Status.CONVERGED, proof
+            eps = max(_BIAS_AIM * tol, _BIAS_FALL * eps)
+        return Status.STALLED, engine.prove()
+
     def _inner_eps(self, problem: Problem, block: Block, n: int, tol: float) -> float:
         """How exactly to solve the block of ``n`` samples' problem, in the inner solver's own measure."""
-        least = self.inner_floor * tol
+        psi = self.inner.measure == "psi"
+        least = self.inner_floor * tol * (problem.kappa if psi else 1.0)
         if len(block.W) in (1, n):
             return least
-        psi, gain = problem.measure(block.rows())
-        start = psi.max() / problem.kappa if self.inner.measure == "psi" else (gain / block.C).max()
+        measures = problem.measure(block.rows())
+        start = measures[0].max() if psi else problem.closeness(*measures, block.C).max()
         return max(self.inner_share * float(start), least)
 
     @property
@@ -172,7 +199,7 @@ class Decomposition:
             return
         if len(W) <= engine.largest_block() and not monitor.exhausted():
             block = engine.block(W)
-            steps = engine.solve(CoordinateDescent(), block, eps)
+            steps = engine.solve(CoordinateDescent(), block, eps * engine.problem.kappa)
             engine.update(block)
             monitor.record(engine, Choice(W, tol), steps)
 

@@ -12,6 +12,7 @@ from .decomposition import Decomposition
 from .engines import EngineOptions, find_engine
 from .engines.base import Engine, Task
 from .estimator_base import MachineClassifier, Rows, margins
+from .free_bias import proximal_weight
 from .kernels import Kernel, make_kernel
 from .label_noise import LabelNoiseMixin
 from .memory import cache_bytes
@@ -32,7 +33,7 @@ _DATA: dict[str, Any] = {  # what scikit-learn's validate_data is asked for
     "order": "C",
     "accept_large_sparse": True,
 }
-_BIAS_SCALE = {"none": 0.0, "regularized": 1.0}  # the constant added to the kernel
+_BIAS = ("none", "regularized", "free")
 
 
 class KernelSVC(LabelNoiseMixin, MachineClassifier):
@@ -234,7 +235,7 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
             raise ValueError(
                 f"kernel='precomputed' needs a square matrix of kernel values to fit, got shape {X.shape}."
             )
-        problem = PROBLEMS[self.machine]()
+        problem = PROBLEMS[self.machine](len(labels))
         C = self.C * sample_costs(self.class_weight, labels, y, weight)
         start = self._previous_alpha(X.shape[0], labels)
         if start is not None:
@@ -242,10 +243,13 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         if len(kept) < X.shape[0]:
             X = X[kept][:, kept] if kernel.pairwise else X[kept]
         kernel = kernel.resolve(X, weight if weighted else None)
-        return Task(problem, kernel, X, y, C, len(labels), _BIAS_SCALE[self.bias], start)
+        offset = 1.0 if self.bias == "regularized" else 0.0
+        if self.bias == "free":
+            offset = proximal_weight(kernel.diagonal(X), C, len(labels))
+        return Task(problem, kernel, X, y, C, len(labels), offset, start)
 
     def _solve(self, task: Task, model: ModelMaker, X: Any, y: Any) -> Solution:
-        method = find_method(self.solver, self.working_set_size)
+        method = find_method(self.solver, self.working_set_size, self.machine)
         seed = self._seed()
         options = EngineOptions(
             effective_threads(self.n_threads),
@@ -266,7 +270,7 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
                 monitor,
                 tol=self.tol,
                 rng=np.random.default_rng(seed),
-                bias_scale=task.offset,
+                free_bias=self.bias == "free",
                 keep_interrupted=self.on_interrupt == "keep",
             )
 
@@ -274,13 +278,13 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
             run,
             X,
             y,
-            now=lambda: model(engine.result()[0]),
-            final=lambda solution: model(solution.alpha),
+            now=lambda: model(engine.result()[0], engine.bias + task.offset * engine.sums()),
+            final=lambda solution: model(solution.alpha, solution.bias),
             max_iter=self.max_iter,
         )
 
     def _store(self, task: Task, model: ModelMaker, rows: int, solution: Solution) -> None:
-        for name, value in model(solution.alpha).items():
+        for name, value in model(solution.alpha, solution.bias).items():
             setattr(self, name, value)
         ids = np.flatnonzero(solution.alpha.any(axis=1))
         self._store_certificate(solution)
@@ -288,7 +292,9 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         self._kept = model.kept
         self._rows_fitted = rows
         self._costs = task.C
-        self._support_loss = task.problem.loss(solution.scores[ids], task.y[ids], np.ones(len(ids)))
+        self._problem = task.problem
+        scores = solution.scores[ids] + (solution.bias if self.bias == "free" else 0.0)
+        self._support_loss = task.problem.loss(scores, task.y[ids], np.ones(len(ids)))
 
     # -- predict -----------------------------------------------------------------------------------
     def decision_function(self, X: Any) -> FloatArray:
@@ -316,7 +322,7 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
     # -- validation --------------------------------------------------------------------------------
     def _check_params(self) -> None:
         check_choice("machine", self.machine, tuple(PROBLEMS))
-        check_choice("bias", self.bias, tuple(_BIAS_SCALE))
+        check_choice("bias", self.bias, _BIAS)
         check_choice("dtype", self.dtype, ("auto", "float32", "float64"))
         self._check_common_params()
         check_number("C", self.C)
@@ -325,7 +331,7 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         if self.working_set_size != "auto":
             check_integer("working_set_size", self.working_set_size, 1)
         find_engine(self.engine)
-        find_method(self.solver, self.working_set_size)
+        find_method(self.solver, self.working_set_size, self.machine)
 
     def _previous_alpha(self, n: int, labels: np.ndarray) -> FloatArray | None:
         """The previous solution, if it is of this problem's shape."""

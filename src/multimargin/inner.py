@@ -20,10 +20,11 @@ import numpy as np
 from .face import Face
 from .problems import Problem
 from .problems.base import Rows
+from .problems.updates import UPDATES
 from .typing import FloatArray, IntArray, LabelArray
-from .updates import UPDATES, Update
 
 _FACE_STEPS, _FACE_SHARE = 50, 0.3  # of conjugate gradients after a sweep; of the threshold, how exactly
+ANY_SET = frozenset({"simplex", "box", "shifted box", "cone"})  # the feasible sets of all machines
 _VISITS = 400_000  # of samples, before coordinate descent asks whether another method would finish faster
 
 
@@ -55,7 +56,7 @@ class InnerSolver(ABC):
 
     name: ClassVar[str]
     handles: ClassVar[frozenset[str]]  # feasible sets
-    measure: ClassVar[str]  # what ``eps`` bounds: "psi" (max ψ_i) or "gain" (max g_i/C_i)
+    measure: ClassVar[str]  # what ``eps`` bounds: "psi" (max ψ_i, in units of the scores) or "gain" (max g_i/c_i)
 
     @abstractmethod
     def solve(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
@@ -115,7 +116,7 @@ class CoordinateDescent(InnerSolver):
     """
 
     name: ClassVar[str] = "coordinate-descent"
-    handles: ClassVar[frozenset[str]] = frozenset({"simplex"})
+    handles: ClassVar[frozenset[str]] = ANY_SET
     measure: ClassVar[str] = "psi"
     update: str = "sort"
     max_sweeps: int = 300
@@ -173,16 +174,15 @@ class CoordinateDescent(InnerSolver):
     def _sweeps(
         self, problem: Problem, block: Block, eps: float, sweeps: int, rng: np.random.Generator
     ) -> tuple[int, bool]:
-        update, updates = UPDATES[self.update], 0
-        worst = self.worst(problem, block)
-        listed = self.pairs(block, worst)
+        updates, worst = 0, self.worst(problem, block)
+        listed = self.pairs(problem, block, worst)
         threshold = max(eps, 0.5 * worst) if self.staged else eps
         for _ in range(sweeps):
             changed = 0
             for i in rng.permutation(len(block.W)):
-                changed += self._visit(problem, block, listed[i], update, i, threshold, rng)
+                changed += self._visit(problem, block, listed[i], i, threshold, rng)
             updates += changed
-            if changed and self.faces:
+            if changed and self.faces and problem.faces:
                 Face(block, listed).minimise(_FACE_SHARE * threshold, _FACE_STEPS)
             if not changed:
                 if threshold <= eps:
@@ -194,21 +194,17 @@ class CoordinateDescent(InnerSolver):
         """The largest ψ_i of the block."""
         return float(problem.measure(block.rows())[0].max())
 
-    def pairs(self, block: Block, worst: float) -> np.ndarray:
+    def pairs(self, problem: Problem, block: Block, worst: float) -> np.ndarray:
         """Which pairs (i, r) take part, as a mask."""
-        listed = np.ones(block.G.shape, dtype=bool)
-        if self.reach is not None:
-            top = block.G.max(axis=1, keepdims=True)
-            listed = (block.alpha != 0) | (block.G >= top - self.reach * worst)
-            listed[np.arange(len(block.y)), block.y] = True
-        return listed
+        if self.reach is None:
+            return np.ones(block.G.shape, dtype=bool)
+        return problem.listed(block.alpha, block.G, block.y, self.reach * worst)
 
     def _visit(
         self,
         problem: Problem,
         block: Block,
         listed: np.ndarray,
-        update: Update,
         i: int,
         threshold: float,
         rng: np.random.Generator,
@@ -218,7 +214,7 @@ class CoordinateDescent(InnerSolver):
         alpha, G, C = block.alpha[i, classes], block.G[i, classes], block.C[i]
         if problem.measure(Rows(alpha[None], G[None], np.array([own]), np.array([C])))[0][0] <= threshold:
             return False
-        new = update(alpha, G, int(own), C, block.diagonal[i] / self.relax, rng)
+        new = problem.update(self.update, alpha, G, int(own), C, block.diagonal[i] / self.relax, rng)
         delta = new - alpha
         if np.abs(delta).max() <= 1e-15 * C:
             return False
@@ -232,12 +228,12 @@ class ProjectedGradient(InnerSolver):
     """Projected gradient, Niu & Yuan's Algorithm 3.
 
     Exact projection, multi-step Barzilai-Borwein lengths over the last ``memory`` + 1 pairs, Dai &
-    Fletcher's nonmonotone line search with ``patience`` failures, stop on max_i g_i/C_i ≤ eps.
+    Fletcher's nonmonotone line search with ``patience`` failures, stop on max_i g_i/c_i ≤ eps.
     ``initial_step`` is "projected" (Dai & Fletcher: 1/‖P(w - F) - w‖_∞) or "ell" (the paper's 1/‖ℓ‖_∞).
     """
 
     name: ClassVar[str] = "projected-gradient"
-    handles: ClassVar[frozenset[str]] = frozenset({"simplex", "box"})
+    handles: ClassVar[frozenset[str]] = ANY_SET
     measure: ClassVar[str] = "gain"
     max_iter: int = 2_000
     rho_min: float = 1e-10
@@ -260,7 +256,7 @@ class ProjectedGradient(InnerSolver):
         w_best = w.copy()
         rho = self._clip(self._first_step(problem, block))
         for iteration in range(self.max_iter):
-            if (problem.measure(block.rows())[1] / C).max() <= eps:
+            if problem.closeness(*problem.measure(block.rows()), C).max() <= eps:
                 break
             d = problem.project(w - rho * F, y, C) - w
             Hd = K @ d

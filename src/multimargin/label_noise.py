@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .problems import Problem
 from .typing import FloatArray, IntArray, LabelArray
 from .validation import check_integer
 
@@ -20,13 +21,17 @@ class LabelNoiseMixin:
     _kept: IntArray  # numbers of the training rows of positive weight, ascending
     _labels: LabelArray  # of those rows
     _costs: FloatArray  # of those rows
+    _problem: Problem
     _support_loss: FloatArray  # of the support vectors, for unit cost
 
     def label_distribution(self, i: Any) -> FloatArray:
-        """How the machine spreads training row ``i`` over the classes: η_i = e_y - α_i / C_i.
+        """How the machine spreads training row ``i`` over the classes.
 
-        Crammer & Singer's Section 3: all mass on the label for a row that is no support vector, and on
-        the classes it is confused with otherwise.
+        All mass is on the label for a row that is no support vector, and on the classes it is confused with
+        otherwise. Crammer-Singer: η_i = e_y - α_i / C_i (their Section 3). The others, with their dual
+        variables β: β_ir / ((m - 1) C_i) for Weston-Watkins and Lee-Lin-Wahba; β_ir / (2 m C_i + Σ β) for
+        M-SVM²; β_ir / (m C_i) for one-vs-rest, where what the label's own machine pays is spread over the
+        others; and the rest on the label.
 
         Parameters
         ----------
@@ -53,13 +58,11 @@ class LabelNoiseMixin:
             raise ValueError(
                 f"i must name training rows of positive weight (there are {len(self._kept)}), got {i!r}."
             )
-        eta = np.zeros((len(rows), len(self.classes_)))
-        eta[np.arange(len(rows)), self._labels[at]] = 1.0
+        alpha = np.zeros((len(rows), len(self.classes_)))
         where = np.searchsorted(self.support_, rows)
         is_support = np.append(self.support_, -1)[where] == rows
-        alpha, costs = self.dual_coef_[where[is_support]], self._costs[at[is_support]]
-        eta[is_support] -= alpha / costs[:, None]
-        eta = np.maximum(eta, 0.0)
+        alpha[is_support] = self.dual_coef_[where[is_support]]
+        eta = self._problem.label_distribution(alpha, self._labels[at], self._costs[at])
         return eta[0] if np.ndim(i) == 0 else eta
 
     def suspects(self, k: int = 10) -> IntArray:

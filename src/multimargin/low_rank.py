@@ -19,6 +19,7 @@ right. The point found is optimal for the approximate kernel, and a start for th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import blas, lapack
@@ -54,6 +55,8 @@ class LowRank:
         Largest number of steps.
     """
 
+    name: ClassVar[str] = "leap"
+    handles: ClassVar[frozenset[str]] = frozenset({"simplex"})
     most: int = 40
     hopeless: float = 100.0
     max_iter: int = 60

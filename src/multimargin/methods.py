@@ -8,6 +8,7 @@ from .decomposition import Decomposition
 from .inner import CoordinateDescent, ProjectedGradient
 from .interior_point import InteriorPoint
 from .low_rank import LowRank
+from .problems import PROBLEMS
 from .working_set import Gain, Growing, MaxViolator, Practical
 
 METHODS: dict[str, Decomposition] = {
@@ -32,13 +33,21 @@ METHODS: dict[str, Decomposition] = {
     ),
 }
 
+# Machines that need other parts under the same name: those with a box instead of a simplex.
+_BOX = Decomposition(
+    Growing(), CoordinateDescent("sort", relax=1.2, reach=0.1, faces=True), inner_floor=0.7, polish=100
+)
+VARIANTS: dict[tuple[str, str], Decomposition] = {
+    ("auto", machine): _BOX for machine in PROBLEMS if machine != "crammer-singer"
+}
 
-def find_method(solver: str | Decomposition, working_set_size: int | str) -> Decomposition:
+
+def find_method(solver: str | Decomposition, working_set_size: int | str, machine: str) -> Decomposition:
     """The decomposition of that name, with its working-set size replaced if one is given."""
     if isinstance(solver, Decomposition):
         method = solver
     elif solver in METHODS:
-        method = METHODS[solver]
+        method = VARIANTS.get((solver, machine), METHODS[solver])
     else:
         raise ValueError(
             f"Unknown solver {solver!r}. Use one of {', '.join(map(repr, METHODS))}, or a Decomposition."

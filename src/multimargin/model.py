@@ -13,13 +13,13 @@ from .typing import FloatArray, IntArray
 
 @dataclass(frozen=True)
 class ModelMaker:
-    """Makes the attributes of a model from alpha; used at the end of a fit, and on the way by callbacks."""
+    """Makes the attributes of a model from alpha and the bias; used at the end of a fit, and on the way by callbacks."""
 
     task: Task
     labels: np.ndarray
     kept: IntArray  # row numbers of the samples of the task
 
-    def __call__(self, alpha: FloatArray) -> dict[str, Any]:
+    def __call__(self, alpha: FloatArray, bias: FloatArray) -> dict[str, Any]:
         kernel = self.task.kernel
         ids = np.flatnonzero(alpha.any(axis=1))
         rows = self.kept[ids]
@@ -27,7 +27,7 @@ class ModelMaker:
             "classes_": self.labels,
             "support_": rows,
             "dual_coef_": alpha[ids],
-            "intercept_": self.task.offset * alpha.sum(axis=0),
+            "intercept_": bias,
             "_kernel": kernel,
             "_support": kernel.support(self.task.X, rows if kernel.pairwise else ids),
         }

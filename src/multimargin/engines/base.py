@@ -33,7 +33,7 @@ class Certificate(NamedTuple):
     """Quality of the current point, in float64."""
 
     violation: float  # largest psi, relative to the margin
-    gain: float  # largest g_i / C_i
+    gain: float  # largest g_i / c_i
     primal: float
     dual: float
     gap: float
@@ -82,7 +82,8 @@ class Engine(ABC):
     m: int
     task: Task
     problem: Problem
-    diagonal: FloatArray  # K_ii, in float64
+    diagonal: FloatArray  # K_ii and the machine's ridge, in float64
+    bias: FloatArray  # (m,) added to every row of G
     profile: Profile
     dual: float  # dual objective of the current point
     work: int  # of inner solvers so far, in the time of a multiply-add
@@ -155,6 +156,18 @@ class Engine(ABC):
 
         Kernel rows are computed only of samples that did.
         """
+
+    @abstractmethod
+    def place(self, alpha: FloatArray) -> None:
+        """Take over ``alpha`` of all samples; G and the dual in float64."""
+
+    @abstractmethod
+    def sums(self) -> FloatArray:
+        """Σ_i α_i, one number a class."""
+
+    @abstractmethod
+    def shift(self, change: FloatArray) -> None:
+        """Add ``change`` (m,) to the bias, and so to every row of G."""
 
     @abstractmethod
     def move(self, alpha: FloatArray) -> bool:

@@ -59,9 +59,11 @@ class NumpyEngine(Engine):
         self.cache = RowCache(min(self.n, row_bytes // (self.n * self.dtype.itemsize)), self.n)
         self._store = np.empty((self.cache.capacity, self.n), dtype=self.dtype)
         self._set_support()
-        self.diagonal = self._check_diagonal(self._exact_diagonal())
+        self._ridge = self.problem.ridge(task.C)
+        self.diagonal = self._check_diagonal(self._exact_diagonal()) + self._ridge
+        self.bias = np.zeros(self.m)
         if task.alpha is None:
-            self.G = self.problem.gradient(np.zeros((self.n, self.m)), task.y)
+            self.G = -self.problem.target(task.y)
             self.dual = 0.0
         else:
             with self.running():
@@ -138,7 +140,8 @@ class NumpyEngine(Engine):
             self._near_ids, self._checks = np.flatnonzero(self._calm < _CALM_CHECKS), 0
         at = slice(None) if ids is None else ids
         psi, gain = self._psi[at], self._gain[at]
-        value = psi / self.problem.kappa if stop == "psi" else gain / self.task.C[at]
+        closeness = self.problem.closeness
+        value = psi / self.problem.kappa if stop == "psi" else closeness(psi, gain, self.task.C[at])
         score = np.where(value > above, psi if rank == "psi" else gain, -1.0)
         self.violators = int(np.count_nonzero(score > 0))
         top = _largest(score, k)
@@ -188,7 +191,8 @@ class NumpyEngine(Engine):
     # -- move --------------------------------------------------------------------------------------
     @timed("memory")
     def block(self, W: IntArray, keep: bool = False) -> Block:
-        K = self.diagonal[W][:, None].astype(self.dtype) if len(W) == 1 else self._kernel_block(W)
+        K = np.empty((1, 1), dtype=self.dtype) if len(W) == 1 else self._kernel_block(W)
+        np.fill_diagonal(K, self.diagonal[W])
         return self._block_of(W, K)
 
     def _block_of(self, W: IntArray, K: np.ndarray) -> Block:
@@ -205,6 +209,7 @@ class NumpyEngine(Engine):
         self.dual += 0.5 * float(np.vdot(block.G[moved] + self.G[W[moved]], delta[moved]))
         for store, slots, which in self._rows(W[moved]):
             self._add_to_gradient(store, slots, delta[moved[which]])
+        self.G[W[moved]] += self._ridge[W[moved], None] * delta[moved]
         self.alpha[W] = block.alpha
         now = block.alpha.any(axis=1)
         if not np.array_equal(now, self._is_support[W]):
@@ -213,11 +218,22 @@ class NumpyEngine(Engine):
         return True
 
     @timed("gradient")
-    def move(self, alpha: FloatArray) -> bool:
-        before = self.alpha, self.G, self.dual
+    def place(self, alpha: FloatArray) -> None:
         self.alpha = alpha
         self._set_support()
         self._refresh()
+
+    def sums(self) -> FloatArray:
+        return np.asarray(self.alpha.sum(axis=0))
+
+    def shift(self, change: FloatArray) -> None:
+        self.bias = self.bias + change
+        self.G += change
+        self.dual += float(change @ self.sums())
+
+    def move(self, alpha: FloatArray) -> bool:
+        before = self.alpha, self.G, self.dual
+        self.place(alpha)
         if self.dual < before[2]:
             return True
         self.alpha, self.G, self.dual = before
@@ -261,14 +277,15 @@ class NumpyEngine(Engine):
 
     # -- certify -----------------------------------------------------------------------------------
     def _refresh(self) -> FloatArray:
-        """Recompute G and the dual from alpha; returns the scores."""
+        """Recompute G and the dual from alpha; returns the scores without the bias."""
         S = self._exact_scores(self.support, self.alpha[self.support])
         if not np.isfinite(S).all():
             raise ValueError(
                 "The kernel gave NaN or infinite values. Scale the features or change its parameters."
             )
-        self.G = self.problem.gradient(S, self.task.y)
-        self.dual = self.problem.dual(self.alpha, S, self.task.y)
+        y, C = self.task.y, self.task.C
+        self.G = self.problem.gradient(S, self.alpha, y, C) + self.bias
+        self.dual = self.problem.dual(self.alpha, S, y, C) + float(self.bias @ self.sums())
         return S
 
     @timed("proof")
@@ -278,14 +295,14 @@ class NumpyEngine(Engine):
         y, C = self.task.y, self.task.C
         return Certificate(
             violation=float(self._psi.max()) / self.problem.kappa,
-            gain=float((self._gain / C).max()),
-            primal=self.problem.primal(self.alpha, S, y, C),
+            gain=float(self.problem.closeness(self._psi, self._gain, C).max()),
+            primal=self.problem.primal(self.alpha, S, self.bias, y, C),
             dual=self.dual,
             gap=float(self._gain.sum()),
         )
 
     def result(self) -> tuple[FloatArray, FloatArray]:
-        return self.alpha, self.problem.scores(self.G, self.task.y)
+        return self.alpha, self.problem.scores(self.G - self.bias, self.alpha, self.task.y, self.task.C)
 
     def _check_diagonal(self, diagonal: FloatArray) -> FloatArray:
         if not np.isfinite(diagonal).all():

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from .base import Problem
 from .crammer_singer import CrammerSinger
+from .lee_lin_wahba import LeeLinWahba
+from .msvm2 import MSVM2
+from .one_vs_rest import OneVsRest
+from .weston_watkins import WestonWatkins
 
-PROBLEMS: dict[str, type[Problem]] = {CrammerSinger.name: CrammerSinger}
+PROBLEMS: dict[str, type[Problem]] = {
+    problem.name: problem for problem in (CrammerSinger, WestonWatkins, LeeLinWahba, MSVM2, OneVsRest)
+}
 
-__all__ = ["PROBLEMS", "CrammerSinger", "Problem"]
+__all__ = ["MSVM2", "PROBLEMS", "CrammerSinger", "LeeLinWahba", "OneVsRest", "Problem", "WestonWatkins"]

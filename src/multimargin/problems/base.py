@@ -1,7 +1,13 @@
 """The interface of a machine: everything a solver needs to know about its dual.
 
-Every formula is row-local: it needs the rows of alpha and of the scores, never the kernel
-(P(α) + D(α) = Σᵢ gᵢ, where gᵢ ≥ 0 is computable from row i alone).
+In the coefficients α (n, m) all machines have one dual, and differ in the feasible set of a row:
+
+    D(α) = ½ ⟨α, (K + R) α⟩ - ⟨T, α⟩,   α_i ∈ F_i,        G = (K + R) α - T
+
+with the targets T (from the labels) and, for M-SVM² alone, a ridge R = diag(1 / 2C_i). A free bias b adds b to
+every row of G, and nothing else changes. So engines and solvers work with α and G, and ask the machine about
+single rows only: every formula below is row-local (P(α) + D(α) = Σᵢ gᵢ, gᵢ ≥ 0 computable from row i alone),
+and the exact problem of one sample is the projection of α_i - G_i / K_ii on F_i.
 """
 
 from __future__ import annotations
@@ -12,6 +18,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ..typing import FloatArray, IntArray, LabelArray
+
+ON_BOUND = 1e-8  # a dual variable within this share of C_i of a bound counts as being there
 
 
 class Rows(NamedTuple):
@@ -28,48 +36,123 @@ class Rows(NamedTuple):
 
 
 class Problem(ABC):
-    """A multiclass machine with no free bias.
+    """A machine for ``m`` classes.
 
     ``alpha`` (n, m) are the coefficients, ``S = K alpha`` the scores, ``G`` the gradient of the
     dual objective. ``C`` holds one cost a sample.
     """
 
     name: ClassVar[str]
-    feasible_set: ClassVar[str]  # what an inner solver must be able to project on
-    kappa: ClassVar[float]  # target margin; tol is relative to it
+    feasible_set: ClassVar[str]  # what an inner solver must be able to handle
+    updates: ClassVar[tuple[str, ...]] = ("sort", "frank-wolfe")  # ways to solve for a single sample
+    faces: ClassVar[bool] = False  # whether conjugate gradients over faces know the set
 
-    @abstractmethod
-    def gradient(self, S: FloatArray, y: LabelArray) -> FloatArray:
-        """G from the scores, in a new array."""
+    def __init__(self, m: int) -> None:
+        self.m = m
 
+    @property
+    def kappa(self) -> float:
+        """Target margin; tol is relative to it."""
+        return 1.0
+
+    @property
     @abstractmethod
-    def scores(self, G: FloatArray, y: LabelArray) -> FloatArray:
+    def gap_scale(self) -> float:
+        """c_i / C_i, where c_i times the violation bounds the gap of a sample."""
+
+    # -- the dual ----------------------------------------------------------------------------------
+    @abstractmethod
+    def target(self, y: LabelArray) -> FloatArray:
+        """T, the linear term of the dual."""
+
+    def ridge(self, C: FloatArray) -> FloatArray:
+        """R, one number a sample."""
+        return np.zeros(len(C))
+
+    def gradient(self, S: FloatArray, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+        """G from the scores."""
+        return S + self.ridge(C)[:, None] * alpha - self.target(y)
+
+    def scores(self, G: FloatArray, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         """The scores from G: the inverse of ``gradient``."""
+        return G - self.ridge(C)[:, None] * alpha + self.target(y)
 
+    def dual(self, alpha: FloatArray, S: FloatArray, y: LabelArray, C: FloatArray) -> float:
+        """Dual objective, minimised, at most 0 at the optimum."""
+        ridge = 0.5 * float(self.ridge(C) @ np.einsum("ij,ij->i", alpha, alpha))
+        return 0.5 * float(np.vdot(alpha, S)) + ridge - float(np.vdot(self.target(y), alpha))
+
+    # -- the primal --------------------------------------------------------------------------------
+    @abstractmethod
+    def loss(self, S: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+        """Primal loss of each sample with the scores S, bias included."""
+
+    def primal(self, alpha: FloatArray, S: FloatArray, bias: FloatArray, y: LabelArray, C: FloatArray) -> float:
+        """Primal objective of the machine with these coefficients."""
+        return 0.5 * float(np.vdot(alpha, S)) + float(self.loss(S + bias, y, C).sum())
+
+    # -- optimality --------------------------------------------------------------------------------
     @abstractmethod
     def measure(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
-        """KKT violation and gap of each sample."""
+        """KKT violation (in units of the scores) and gap of each sample."""
+
+    def closeness(self, violation: FloatArray, gain: FloatArray, C: FloatArray) -> FloatArray:
+        """What ``stop="gain"`` bounds: g_i / c_i, from what ``measure`` gave."""
+        return np.asarray(gain / (self.gap_scale * C))
 
     @abstractmethod
     def group(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> np.ndarray:
         """0 for a free sample, 1 for a zero one, 2 for a bounded one (Algorithm 4's order)."""
 
+    # -- the feasible set --------------------------------------------------------------------------
     @abstractmethod
     def project(self, w: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         """Euclidean projection of each row onto its feasible set."""
 
     @abstractmethod
-    def loss(self, S: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
-        """Primal loss of each sample."""
+    def vertex(self, G: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+        """The feasible u_i of least ⟨G_i, u_i⟩, row by row."""
 
-    @abstractmethod
-    def dual(self, alpha: FloatArray, S: FloatArray, y: LabelArray) -> float:
-        """Dual objective, minimised, at most 0 at the optimum."""
+    def listed(self, alpha: FloatArray, G: FloatArray, y: LabelArray, width: float) -> np.ndarray:
+        """Mask of the pairs (i, r) that may become active within a change of G by ``width``."""
+        return np.ones(G.shape, dtype=bool)
 
-    @abstractmethod
+    def update(
+        self, name: str, alpha: FloatArray, G: FloatArray, y: int, C: float, kii: float, rng: np.random.Generator
+    ) -> FloatArray:
+        """The new row of one sample: least ½ K_ii ‖a - alpha‖² + ⟨G, a - alpha⟩, or a step towards it."""
+        label, cost = np.array([y]), np.array([C])
+        vertex = self.vertex(G[None], label, cost)[0]
+        if kii <= 0:
+            return vertex
+        if name == "sort":
+            return self.project((alpha - G / kii)[None], label, cost)[0]
+        direction = vertex - alpha
+        length = kii * float(direction @ direction)
+        step = min(1.0, max(0.0, -float(G @ direction) / length)) if length > 0 else 0.0
+        return alpha + step * direction
+
     def shrink_into(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         """A feasible point near ``alpha``, which was feasible for other costs (warm start)."""
+        return self.project(alpha, y, C)
 
-    def primal(self, alpha: FloatArray, S: FloatArray, y: LabelArray, C: FloatArray) -> float:
-        """Primal objective of the machine with these coefficients."""
-        return 0.5 * float(np.vdot(alpha, S)) + float(self.loss(S, y, C).sum())
+    # -- a free bias -------------------------------------------------------------------------------
+    @abstractmethod
+    def room(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+        """How far each dual variable may move either way; 0 at a bound."""
+
+    @abstractmethod
+    def spread(self, room: FloatArray, mu: FloatArray, y: LabelArray) -> FloatArray:
+        """Changes of α, linear in ``mu`` (m,), that stay feasible while no two entries of mu are 1 apart."""
+
+    # -- labels ------------------------------------------------------------------------------------
+    @abstractmethod
+    def label_distribution(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+        """How each sample is spread over the classes: non-negative, summing to 1, all on y where α_i = 0."""
+
+
+def one_hot(y: LabelArray, m: int) -> FloatArray:
+    """e_y of every sample."""
+    E = np.zeros((len(y), m))
+    E[np.arange(len(y)), y] = 1.0
+    return E

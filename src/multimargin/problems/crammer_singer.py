@@ -22,9 +22,8 @@ from typing import ClassVar
 import numpy as np
 
 from ..typing import FloatArray, LabelArray
-from .base import Problem, Rows
-
-ON_BOUND = 1e-8  # z_ir at most this share of C_i counts as zero
+from .base import ON_BOUND, Problem, Rows, one_hot
+from .updates import UPDATES
 
 
 class CrammerSinger(Problem):
@@ -32,17 +31,15 @@ class CrammerSinger(Problem):
 
     name: ClassVar[str] = "crammer-singer"
     feasible_set: ClassVar[str] = "simplex"
-    kappa: ClassVar[float] = 1.0
+    updates: ClassVar[tuple[str, ...]] = tuple(UPDATES)
+    faces: ClassVar[bool] = True
 
-    def gradient(self, S: FloatArray, y: LabelArray) -> FloatArray:
-        G = S.copy()
-        G[np.arange(len(y)), y] -= 1.0
-        return G
+    @property
+    def gap_scale(self) -> float:
+        return 1.0
 
-    def scores(self, G: FloatArray, y: LabelArray) -> FloatArray:
-        S = G.copy()
-        S[np.arange(len(y)), y] += 1.0
-        return S
+    def target(self, y: LabelArray) -> FloatArray:
+        return one_hot(y, self.m)
 
     def measure(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         z = simplex_point(rows.alpha, rows.y, rows.C)
@@ -67,12 +64,37 @@ class CrammerSinger(Problem):
         theta = thresholds[np.arange(len(y)), last]
         return coefficients(np.maximum(D - theta[:, None], 0.0), y, C)
 
+    def vertex(self, G: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+        rows, best = np.arange(len(y)), G.argmax(axis=1)
+        best = np.where(G[rows, best] > G[rows, y], best, y)
+        return coefficients(C[:, None] * one_hot(best, G.shape[1]), y, C)
+
+    def listed(self, alpha: FloatArray, G: FloatArray, y: LabelArray, width: float) -> np.ndarray:
+        mask = (alpha != 0) | (G >= G.max(axis=1, keepdims=True) - width)
+        mask[np.arange(len(y)), y] = True
+        return np.asarray(mask)
+
+    def update(
+        self, name: str, alpha: FloatArray, G: FloatArray, y: int, C: float, kii: float, rng: np.random.Generator
+    ) -> FloatArray:
+        return UPDATES[name](alpha, G, y, C, kii, rng)
+
     def loss(self, S: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
-        G = self.gradient(S, y)  # max_r (s_r + 1 - δ_ry) - s_y = max_r G_r - G_y
+        G = S - one_hot(y, S.shape[1])  # max_r (s_r + 1 - δ_ry) - s_y = max_r G_r - G_y
         return np.asarray(C * (G.max(axis=1) - G[np.arange(len(y)), y]))
 
-    def dual(self, alpha: FloatArray, S: FloatArray, y: LabelArray) -> float:
-        return 0.5 * float(np.vdot(alpha, S)) - float(alpha[np.arange(len(y)), y].sum())
+    def room(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+        z = simplex_point(alpha, y, C)
+        z[z <= ON_BOUND * C[:, None]] = 0.0
+        return np.where((z > 0).sum(axis=1, keepdims=True) > 1, z, 0.0)
+
+    def spread(self, room: FloatArray, mu: FloatArray, y: LabelArray) -> FloatArray:
+        mean = (room @ mu) / np.maximum(room.sum(axis=1), 1e-300)
+        return np.asarray(room * (mu - mean[:, None]))
+
+    def label_distribution(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+        """η_i = z_i / C_i (Crammer & Singer, Section 3)."""
+        return np.maximum(simplex_point(alpha, y, C) / C[:, None], 0.0)
 
     def shrink_into(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         own = alpha[np.arange(len(y)), y]

@@ -16,8 +16,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .problems.crammer_singer import ON_BOUND
-from .typing import FloatArray
+from ..typing import FloatArray
+from .base import ON_BOUND
 
 _ROUNDING = 1e-14  # of C: mass that is no more than rounding
 _MAX_STEPS = 1000  # of the iterative searches; each ends by an exact division over the classes it found

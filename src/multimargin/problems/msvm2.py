@@ -1,0 +1,78 @@
+"""The M-SVM² of Guermeur & Monfrini (2011): Lee, Lin & Wahba's machine with squared slacks.
+
+Primal, scores of a sample summing to zero, κ = 1/(m - 1), slacks of any sign:
+
+    min  ½ Σ_r ‖w_r‖² + Σ_i C_i min { Σ_{r ≠ y_i} ξ_r² + (Σ_{r ≠ y_i} ξ_r)² :  ξ_r ≥ s_ir + κ }
+
+Dual, minimised, over β_ir ≥ 0 for r ≠ y_i, with α_ir = β̄_i - β_ir as in ``lee_lin_wahba.py``:
+
+    D = ½ ⟨α, Kα⟩ + Σ_i ‖α_i‖² / (4 C_i) - κ Σ β_ir
+
+that is the hard-margin machine with the kernel K + diag(1 / 2C_i). γ_ir = -G_ir, where G has the ridge.
+
+Loss: with t_r = 2 C_i (s_r + κ) and β̂_r = [t_r + μ]₊, m μ = Σ_r β̂_r:  L_i = (Σ β̂² - (Σ β̂)²/m) / (4 C_i).
+The gap g_i = L_i + ‖α_i‖²/(4 C_i) - Σ β_ir (s_ir + κ) is quadratic in the violation, so that the violation
+decides when to stop.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from ..typing import FloatArray, LabelArray
+from .base import ON_BOUND, Rows
+from .box import solve_clipped, with_rest, without_own
+from .lee_lin_wahba import LeeLinWahba
+
+_MOST = 1000.0  # of C_i: bound of β in the linear problem of Frank-Wolfe, as MSVMpack bounds its LP
+
+
+class MSVM2(LeeLinWahba):
+    """Formulas of the M-SVM²; see the module's head."""
+
+    name: ClassVar[str] = "msvm2"
+    feasible_set: ClassVar[str] = "cone"
+
+    @property
+    def gap_scale(self) -> float:
+        return self.m / (self.m - 1.0)
+
+    def ridge(self, C: FloatArray) -> FloatArray:
+        return 0.5 / C
+
+    def bound(self, C: FloatArray) -> FloatArray:
+        return np.full(len(C), np.inf)
+
+    def loss(self, S: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+        t = 2.0 * C[:, None] * (S + self.kappa)
+        t[np.arange(len(y)), y] = np.nan
+        mu = solve_clipped(t, 1.0, self.bound(C), np.zeros(len(y)), float(self.m))
+        slack = np.nan_to_num(np.maximum(t + mu[:, None], 0.0))
+        total = slack.sum(axis=1)
+        return np.asarray(((slack**2).sum(axis=1) - total**2 / self.m) / (4.0 * C))
+
+    def measure(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+        alpha, G, y, C = rows
+        beta, gamma = self.beta(alpha, y), self.gamma(G, y)
+        S = self.scores(G, alpha, y, C)
+        square = np.einsum("ij,ij->i", alpha, alpha) / (4.0 * C)
+        linear = (beta * without_own(S + self.kappa, y)).sum(axis=1)
+        gap = self.loss(S, y, C) + square - linear
+        return self._violation(beta, gamma, C), np.maximum(gap, 0.0)
+
+    def closeness(self, violation: FloatArray, gain: FloatArray, C: FloatArray) -> FloatArray:
+        return violation / self.kappa
+
+    def vertex(self, G: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+        return self.alpha(np.where(self.gamma(G, y) < 0, _MOST * C[:, None], 0.0), y)
+
+    def room(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+        beta = self.beta(alpha, y)
+        return np.where(beta > ON_BOUND * C[:, None], beta, 0.0)
+
+    def label_distribution(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+        """β_ir / (2 m C_i + Σ β): half of the mass is off the label where all scores are zero."""
+        beta = self.beta(alpha, y)
+        return with_rest(beta / (2.0 * self.m * C + beta.sum(axis=1))[:, None], y)

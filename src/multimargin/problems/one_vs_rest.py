@@ -1,0 +1,75 @@
+"""One-vs-rest: m binary machines with the hinge loss, trained as one problem on one set of kernel rows.
+
+Primal, with Y_ir = 1 on the label and -1 elsewhere:
+
+    min  ½ Σ_r ‖w_r‖² + Σ_i C_i Σ_r [1 - Y_ir s_ir]₊
+
+Dual, minimised, over 0 ≤ β_ir ≤ C_i:
+
+    D = ½ ⟨α, Kα⟩ - Σ β_ir,    α_ir = Y_ir β_ir
+
+With G = S - Y the gradient in β is γ_ir = Y_ir G_ir; see ``box.py`` for the conditions. ``class_weight``
+weighs a sample in all m machines alike.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from ..typing import FloatArray, LabelArray
+from .base import one_hot
+from .box import BoxProblem, with_rest, without_own
+
+
+class OneVsRest(BoxProblem):
+    """Formulas of one-vs-rest; see the module's head."""
+
+    name: ClassVar[str] = "one-vs-rest"
+    feasible_set: ClassVar[str] = "box"
+
+    @property
+    def gap_scale(self) -> float:
+        return float(self.m)
+
+    def target(self, y: LabelArray) -> FloatArray:
+        return 2.0 * one_hot(y, self.m) - 1.0
+
+    def loss(self, S: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+        return np.asarray(C * np.maximum(1.0 - self.target(y) * S, 0.0).sum(axis=1))
+
+    def beta(self, alpha: FloatArray, y: LabelArray) -> FloatArray:
+        return np.maximum(_signed(alpha, y), 0.0)
+
+    def alpha(self, beta: FloatArray, y: LabelArray) -> FloatArray:
+        return _signed(beta, y)
+
+    def gamma(self, G: FloatArray, y: LabelArray) -> FloatArray:
+        return _signed(G, y)
+
+    def project(self, w: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+        return _signed(np.clip(_signed(w, y), 0.0, C[:, None]), y)
+
+    def listed(self, alpha: FloatArray, G: FloatArray, y: LabelArray, width: float) -> np.ndarray:
+        mask = (alpha != 0) | (self.gamma(G, y) <= width)
+        mask[np.arange(len(y)), y] = True
+        return np.asarray(mask)
+
+    def spread(self, room: FloatArray, mu: FloatArray, y: LabelArray) -> FloatArray:
+        return room * mu
+
+    def label_distribution(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+        """β_ir / (m C_i); what the label's own machine pays is spread evenly over the others."""
+        beta = self.beta(alpha, y)
+        own = beta[np.arange(len(y)), y]
+        share = without_own(beta, y) + own[:, None] / (self.m - 1)
+        return with_rest(share / (self.m * C[:, None]), y)
+
+
+def _signed(values: FloatArray, y: LabelArray) -> FloatArray:
+    """Y_ir times the values: the other sign off the label."""
+    own = np.arange(len(y)), y
+    signed = 0.0 - values
+    signed[own] = values[own]
+    return signed
