@@ -39,7 +39,7 @@ _BIAS = ("none", "regularized", "free")
 class KernelSVC(LabelNoiseMixin, MachineClassifier):
     """Exact multiclass kernel support vector machine with a certificate of optimality.
 
-    All classes are trained in one problem. For the Crammer-Singer machine, the dual
+    All classes are trained in one problem. For the Crammer-Singer machine, for example, the dual
 
         min ½ ⟨α, Kα⟩ - Σ_i α_{i,y_i}   subject to   α_i ≤ C_i e_{y_i},  Σ_r α_ir = 0
 
@@ -48,8 +48,10 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
 
     Parameters
     ----------
-    machine : {"crammer-singer"}, default="crammer-singer"
-        Which multiclass machine.
+    machine : str, default="crammer-singer"
+        Which multiclass machine: "crammer-singer" (one slack a sample), "weston-watkins" (one a sample and
+        class), "lee-lin-wahba" (scores sum to zero), "msvm2" (the same with squared slacks) or "one-vs-rest"
+        (a binary machine for every class, trained together).
     C : float, default=1.0
         Cost of a margin error; multiplied by class and sample weights.
     kernel : str, callable or kernel object, default="rbf"
@@ -62,8 +64,9 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         1 / n_features, or the number given.
     coef0 : float, default=0.0
         Constant of "poly" and "sigmoid".
-    bias : {"none", "regularized"}, default="none"
-        "regularized" gives every class a bias that is penalised like the weights (kernel K + 1).
+    bias : {"none", "regularized", "free"}, default="none"
+        "regularized" gives every class a bias that is penalised like the weights (kernel K + 1), "free" one
+        that is not penalised.
     solver : str or Decomposition, default="auto"
         "auto" (fastest), a paper's method by name ("mcsvm", "ell-based", "dasmc"), or a
         :class:`multimargin.Decomposition` built by hand.
@@ -112,7 +115,7 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
     support_ : ndarray of shape (n_SV,)
         Row numbers of the support vectors, ascending.
     dual_coef_ : ndarray of shape (n_SV, m)
-        Their coefficients α.
+        Their coefficients α: scores are Σ_i α_i K(x_i, x) + intercept, whatever the machine.
     intercept_ : ndarray of shape (m,)
         Bias of each class (zeros for ``bias="none"``).
     n_iter_ : int
