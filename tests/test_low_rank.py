@@ -27,7 +27,7 @@ def wide(n=300, m=6, d=4, seed=0):
 def engine_of(X, y, C=10.0, gamma=2.0**-10, kernel="rbf", engine="cpu", cache_bytes=200 << 20):
     k = make_kernel(kernel, degree=3, gamma=gamma, coef0=0.0).resolve(X, None)
     costs = C * np.random.default_rng(1).uniform(0.5, 1.5, len(y))
-    task = Task(CrammerSinger(int(y.max()) + 1), k, X, y, costs, int(y.max()) + 1)
+    task = Task(CrammerSinger(int(y.max()) + 1), k, X, y, costs)
     return ENGINES[engine](task, EngineOptions(cache_bytes=cache_bytes, block_share=0.3))
 
 

@@ -184,7 +184,7 @@ def test_a_second_descent_starts_from_the_true_gradient(monkeypatch):
     """Pairs that the first one did not list have an old gradient; the second must not list them by it."""
     X, y = clusters(600, 30)
     kernel = make_kernel("rbf", degree=3, gamma=0.2, coef0=0.0).resolve(X, None)
-    task = Task(MACHINE, kernel, X, y, np.full(600, 5.0), 30)
+    task = Task(CrammerSinger(30), kernel, X, y, np.full(600, 5.0))
     engine = CpuEngine(task, EngineOptions(block_share=0.3))
     block = engine.block(np.arange(600), keep=True)
     engine.solve(CoordinateDescent(max_sweeps=4000), block, 0.3)

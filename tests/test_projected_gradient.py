@@ -55,7 +55,9 @@ class Problem:
             )
         else:
             solver = ProjectedGradient(max_iter=cap, initial_step=initial_step)
-            steps = solver.solve(CrammerSinger(alpha.shape[1]), self.block(alpha, G), eps, np.random.default_rng(0))
+            steps = solver.solve(
+                CrammerSinger(alpha.shape[1]), self.block(alpha, G), eps, np.random.default_rng(0)
+            )
             measure = None
         return alpha, G, steps, measure
 
@@ -219,7 +221,9 @@ def test_projection_is_the_nearest_feasible_point(seed, m):
 def test_projection_of_a_long_step_is_feasible(step):
     """Step lengths go up to rho_max: the simplex must not be lost in the rounding of w - rho F."""
     problem = Problem(6, n=20, scale=1e-4)
-    rows = CrammerSinger(problem.alpha.shape[1]).project(problem.alpha - step * problem.G, problem.y, problem.C)
+    rows = CrammerSinger(problem.alpha.shape[1]).project(
+        problem.alpha - step * problem.G, problem.y, problem.C
+    )
     assert_feasible(rows, problem.y, problem.C, atol=1e-12)
 
 

@@ -87,17 +87,10 @@ class Decomposition:
 
     def check(self, problem: Problem) -> None:
         """Raise ``ValueError`` if a part cannot handle the machine."""
-        for part in (self.inner, getattr(self.inner, "finish", None), self.leap):
-            if part is not None and problem.feasible_set not in part.handles:
-                able = [c.name for c in InnerSolver.__subclasses__() if problem.feasible_set in c.handles]
-                raise ValueError(
-                    f"{part.name} cannot handle the {problem.feasible_set} of {problem.name}; "
-                    f"use {' or '.join(able)}{'' if part is self.inner else ' without it'}."
-                )
-        update = getattr(self.inner, "update", None)
-        if update is not None and update not in problem.updates:
+        self.inner.check(problem)
+        if self.leap is not None and problem.feasible_set not in self.leap.handles:
             raise ValueError(
-                f"The update {update!r} is not for {problem.name}; use {' or '.join(map(repr, problem.updates))}."
+                f"A leap cannot handle the {problem.feasible_set} of {problem.name}; use leap=None."
             )
 
     def run(
@@ -110,7 +103,7 @@ class Decomposition:
         free_bias: bool = False,
         keep_interrupted: bool = False,
     ) -> Solution:
-        """Solve the engine's problem; with ``free_bias`` the constant in its kernel is the proximal weight."""
+        """Solve the engine's problem; with ``free_bias`` the constant in its kernel is the proximal ρ."""
         self.check(engine.problem)
         solve = self._solve_for_bias if free_bias else self._descend_and_prove
         with engine.running():

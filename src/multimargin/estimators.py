@@ -249,7 +249,7 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         offset = 1.0 if self.bias == "regularized" else 0.0
         if self.bias == "free":
             offset = proximal_weight(kernel.diagonal(X), C, len(labels))
-        return Task(problem, kernel, X, y, C, len(labels), offset, start)
+        return Task(problem, kernel, X, y, C, offset, start)
 
     def _solve(self, task: Task, model: ModelMaker, X: Any, y: Any) -> Solution:
         method = find_method(self.solver, self.working_set_size, self.machine)

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .problems.crammer_singer import ON_BOUND, coefficients, simplex_point
+from .problems.base import ON_BOUND
+from .problems.crammer_singer import coefficients, simplex_point
 from .typing import FloatArray
 
 if TYPE_CHECKING:

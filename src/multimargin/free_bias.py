@@ -1,7 +1,7 @@
 """A free (unpenalised) bias: the dual gets the constraints Σ_i α_ir = 0 for every class r.
 
-The proximal point method on b (an augmented Lagrangian of these constraints) leaves every row its own feasible
-set, so that all solvers without bias apply: with the kernel K + ρ and b added to the gradient, repeat
+The proximal point method on b (an augmented Lagrangian of these constraints) leaves every row its own
+feasible set, so that all solvers without bias apply. With the kernel K + ρ and b in the gradient, repeat
 
     solve (more exactly every time), from the last solution;    b ← b + ρ Σ_i α_i
 

@@ -56,11 +56,22 @@ class InnerSolver(ABC):
 
     name: ClassVar[str]
     handles: ClassVar[frozenset[str]]  # feasible sets
-    measure: ClassVar[str]  # what ``eps`` bounds: "psi" (max ψ_i, in units of the scores) or "gain" (max g_i/c_i)
+    measure: ClassVar[
+        str
+    ]  # what ``eps`` bounds: "psi" (max ψ_i, in units of the scores) or "gain" (max g_i/c_i)
 
     @abstractmethod
     def solve(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
         """Solve the block to ``eps`` in place; return the iterations (single-sample updates for CD)."""
+
+    def check(self, problem: Problem) -> None:
+        """Raise ``ValueError`` if the machine is not for this solver."""
+        if problem.feasible_set not in self.handles:
+            able = [c.name for c in InnerSolver.__subclasses__() if problem.feasible_set in c.handles]
+            raise ValueError(
+                f"{self.name} cannot handle the {problem.feasible_set} of {problem.name}; "
+                f"use {' or '.join(able)}."
+            )
 
 
 class Finisher(InnerSolver):
@@ -133,6 +144,14 @@ class CoordinateDescent(InnerSolver):
             raise ValueError(f"reach must be None or at least 0, got {self.reach!r}.")
         if self.update not in UPDATES:
             raise ValueError(f"Unknown update {self.update!r}; use one of {', '.join(map(repr, UPDATES))}.")
+
+    def check(self, problem: Problem) -> None:
+        super().check(problem)
+        if self.update not in problem.updates:
+            able = " or ".join(map(repr, problem.updates))
+            raise ValueError(f"The update {self.update!r} is not for {problem.name}; use {able}.")
+        if self.finish is not None:
+            self.finish.check(problem)
 
     def solve(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
         def descend(sweeps: int) -> tuple[int, bool]:

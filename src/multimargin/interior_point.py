@@ -21,7 +21,8 @@ from scipy.linalg import lapack
 from .inner import Block, Finisher
 from .predictor_corrector import PairProblem
 from .problems import Problem
-from .problems.crammer_singer import ON_BOUND, coefficients, simplex_point
+from .problems.base import ON_BOUND
+from .problems.crammer_singer import coefficients, simplex_point
 from .typing import FloatArray, IntArray
 
 _EPS_SHARE = 0.2  # of eps: the rest is for rounding z to its bounds

@@ -55,7 +55,6 @@ class LowRank:
         Largest number of steps.
     """
 
-    name: ClassVar[str] = "leap"
     handles: ClassVar[frozenset[str]] = frozenset({"simplex"})
     most: int = 40
     hopeless: float = 100.0

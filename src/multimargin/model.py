@@ -13,7 +13,7 @@ from .typing import FloatArray, IntArray
 
 @dataclass(frozen=True)
 class ModelMaker:
-    """Makes the attributes of a model from alpha and the bias; used at the end of a fit, and on the way by callbacks."""
+    """Makes the attributes of a model; used at the end of a fit, and on the way by callbacks."""
 
     task: Task
     labels: np.ndarray

@@ -60,9 +60,13 @@ class Task:
     X: Data
     y: LabelArray
     C: FloatArray
-    m: int
     offset: float = 0.0
     alpha: FloatArray | None = None  # feasible start; None is zero
+
+    @property
+    def m(self) -> int:
+        """The number of classes."""
+        return self.problem.m
 
 
 @dataclass

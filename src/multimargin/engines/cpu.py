@@ -64,7 +64,8 @@ class CpuEngine(NumpyEngine):
 
     def _measure(self, ids: IntArray | None) -> None:
         if not self._native_machine:
-            return super()._measure(ids)
+            super()._measure(ids)
+            return
         _core.measure(
             self.G, self.alpha, self.task.y, self.task.C, ids, self._psi, self._gain, self.options.n_threads
         )

@@ -4,10 +4,10 @@ In the coefficients α (n, m) all machines have one dual, and differ in the feas
 
     D(α) = ½ ⟨α, (K + R) α⟩ - ⟨T, α⟩,   α_i ∈ F_i,        G = (K + R) α - T
 
-with the targets T (from the labels) and, for M-SVM² alone, a ridge R = diag(1 / 2C_i). A free bias b adds b to
-every row of G, and nothing else changes. So engines and solvers work with α and G, and ask the machine about
-single rows only: every formula below is row-local (P(α) + D(α) = Σᵢ gᵢ, gᵢ ≥ 0 computable from row i alone),
-and the exact problem of one sample is the projection of α_i - G_i / K_ii on F_i.
+with the targets T (from the labels) and, for M-SVM² alone, a ridge R = diag(1 / 2C_i). A free bias b adds b
+to every row of G, and nothing else changes. So engines and solvers work with α and G, and ask the machine
+about single rows only: every formula below is row-local (P(α) + D(α) = Σᵢ gᵢ, gᵢ ≥ 0 computable from row i
+alone), and the exact problem of one sample is the projection of α_i - G_i / K_ii on F_i.
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ class Problem(ABC):
     def loss(self, S: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         """Primal loss of each sample with the scores S, bias included."""
 
-    def primal(self, alpha: FloatArray, S: FloatArray, bias: FloatArray, y: LabelArray, C: FloatArray) -> float:
+    def primal(
+        self, alpha: FloatArray, S: FloatArray, bias: FloatArray, y: LabelArray, C: FloatArray
+    ) -> float:
         """Primal objective of the machine with these coefficients."""
         return 0.5 * float(np.vdot(alpha, S)) + float(self.loss(S + bias, y, C).sum())
 
@@ -118,19 +120,26 @@ class Problem(ABC):
         return np.ones(G.shape, dtype=bool)
 
     def update(
-        self, name: str, alpha: FloatArray, G: FloatArray, y: int, C: float, kii: float, rng: np.random.Generator
+        self,
+        name: str,
+        alpha: FloatArray,
+        G: FloatArray,
+        y: int,
+        C: float,
+        kii: float,
+        rng: np.random.Generator,
     ) -> FloatArray:
         """The new row of one sample: least ½ K_ii ‖a - alpha‖² + ⟨G, a - alpha⟩, or a step towards it."""
         label, cost = np.array([y]), np.array([C])
-        vertex = self.vertex(G[None], label, cost)[0]
+        vertex: FloatArray = self.vertex(G[None], label, cost)[0]
         if kii <= 0:
             return vertex
         if name == "sort":
-            return self.project((alpha - G / kii)[None], label, cost)[0]
+            return np.asarray(self.project((alpha - G / kii)[None], label, cost)[0])
         direction = vertex - alpha
         length = kii * float(direction @ direction)
         step = min(1.0, max(0.0, -float(G @ direction) / length)) if length > 0 else 0.0
-        return alpha + step * direction
+        return np.asarray(alpha + step * direction)
 
     def shrink_into(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         """A feasible point near ``alpha``, which was feasible for other costs (warm start)."""

@@ -1,9 +1,9 @@
 """What the machines with one bounded dual variable β_ir a pair (sample, class) have in common.
 
-    0 ≤ β_ir ≤ C_i,    γ_ir = ∂D/∂β_ir
-    optimal:    β = 0 ⇒ γ ≥ 0,    β = C_i ⇒ γ ≤ 0,    γ = 0 in between
-    violation   v_i = max_r max( [-γ_ir]₊ where β_ir < C_i,  [γ_ir]₊ where β_ir > 0 )
-    gap         g_i = Σ_r (C_i - β_ir) [-γ_ir]₊ + β_ir [γ_ir]₊
+0 ≤ β_ir ≤ C_i,    γ_ir = ∂D/∂β_ir
+optimal:    β = 0 ⇒ γ ≥ 0,    β = C_i ⇒ γ ≤ 0,    γ = 0 in between
+violation   v_i = max_r max( [-γ_ir]₊ where β_ir < C_i,  [γ_ir]₊ where β_ir > 0 )
+gap         g_i = Σ_r (C_i - β_ir) [-γ_ir]₊ + β_ir [γ_ir]₊
 """
 
 from __future__ import annotations

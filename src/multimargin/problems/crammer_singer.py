@@ -75,7 +75,14 @@ class CrammerSinger(Problem):
         return np.asarray(mask)
 
     def update(
-        self, name: str, alpha: FloatArray, G: FloatArray, y: int, C: float, kii: float, rng: np.random.Generator
+        self,
+        name: str,
+        alpha: FloatArray,
+        G: FloatArray,
+        y: int,
+        C: float,
+        kii: float,
+        rng: np.random.Generator,
     ) -> FloatArray:
         return UPDATES[name](alpha, G, y, C, kii, rng)
 
