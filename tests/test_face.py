@@ -26,7 +26,19 @@ class Case:
     def descend(self, faces, eps=1e-4, sweeps=100_000, staged=True):
         diagonal = np.diag(self.K).astype(np.float64)
         found = _core.coordinate_descent(
-            self.K, diagonal, self.G, self.alpha, self.y, self.C, "sort", eps, sweeps, 1, staged, faces=faces
+            "crammer-singer",
+            self.K,
+            diagonal,
+            self.G,
+            self.alpha,
+            self.y,
+            self.C,
+            "sort",
+            eps,
+            sweeps,
+            1,
+            staged,
+            faces=faces,
         )
         return found[:3]  # sweeps, updates, violation
 

@@ -48,7 +48,7 @@ class Case:
         room = np.empty(len(self.y) ** 2, dtype=self.K.dtype) if room is None else room
         _, K, diagonal, alpha, G, y, C = self.block()
         return _core.coordinate_descent(
-            K, diagonal, G, alpha, y, C, "sort", eps, sweeps, 1, True, relax, width, room
+            "crammer-singer", K, diagonal, G, alpha, y, C, "sort", eps, sweeps, 1, True, relax, width, room
         )
 
     def rounds(self, reach, eps=1e-6, **options):
@@ -139,7 +139,9 @@ def test_more_classes_than_16_bits_hold():
     y = np.array([0, m - 1], dtype=np.int32)
     alpha, G = np.zeros((2, m)), np.zeros((2, m))
     G[[0, 1], y] = -1.0
-    _core.coordinate_descent(np.eye(2), np.ones(2), G, alpha, y, np.ones(2), "sort", 1e-6, 10, 0, True)
+    _core.coordinate_descent(
+        "crammer-singer", np.eye(2), np.ones(2), G, alpha, y, np.ones(2), "sort", 1e-6, 10, 0, True
+    )
     np.testing.assert_allclose(alpha.sum(axis=1), 0.0, atol=1e-9)
     assert (alpha[[0, 1], y] > 0.5).all()
 

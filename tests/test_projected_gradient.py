@@ -51,7 +51,7 @@ class Problem:
         alpha, G = self.alpha.copy(), self.G.copy()
         if side == "native":
             steps, measure = _core.projected_gradient(
-                self.K, G, alpha, self.y, self.C, eps, cap, 1e-10, 1e10, 2, 2, initial_step
+                "crammer-singer", self.K, G, alpha, self.y, self.C, eps, cap, 1e-10, 1e10, 2, 2, initial_step
             )
         else:
             solver = ProjectedGradient(max_iter=cap, initial_step=initial_step)
@@ -65,7 +65,18 @@ class Problem:
         alpha, G = self.alpha.copy(), self.G.copy()
         if side == "native":
             _core.coordinate_descent(
-                self.K, np.diag(self.K).copy(), G, alpha, self.y, self.C, update, eps, cap, 0, staged
+                "crammer-singer",
+                self.K,
+                np.diag(self.K).copy(),
+                G,
+                alpha,
+                self.y,
+                self.C,
+                update,
+                eps,
+                cap,
+                0,
+                staged,
             )
         else:
             solver = CoordinateDescent(update=update, staged=staged, max_sweeps=cap)
@@ -177,7 +188,18 @@ def test_native_descent_reports_the_violation_it_leaves():
     problem = Problem(2, n=30)
     alpha, G = problem.alpha.copy(), problem.G.copy()
     sweeps, updates, violation, work = _core.coordinate_descent(
-        problem.K, np.diag(problem.K).copy(), G, alpha, problem.y, problem.C, "sort", 1e-3, 10_000, 0, True
+        "crammer-singer",
+        problem.K,
+        np.diag(problem.K).copy(),
+        G,
+        alpha,
+        problem.y,
+        problem.C,
+        "sort",
+        1e-3,
+        10_000,
+        0,
+        True,
     )
     assert violation == pytest.approx(problem.measures(alpha)[0].max(), rel=1e-6, abs=1e-9)
     assert violation <= 1e-3
@@ -189,6 +211,7 @@ def test_native_descent_takes_either_precision(dtype):
     problem = Problem(4)
     alpha, G = problem.alpha.copy(), problem.G.copy()
     _core.coordinate_descent(
+        "crammer-singer",
         problem.K.astype(dtype),
         np.diag(problem.K).copy(),
         G,
@@ -235,7 +258,7 @@ def test_native_measure(chosen):
     problem = Problem(1, n=60, m=6)
     psi, gain = np.full(60, -1.0), np.full(60, -1.0)
     ids = None if chosen == "all" else np.array([3, 59, 0, 17])
-    _core.measure(problem.G, problem.alpha, problem.y, problem.C, ids, psi, gain, 2)
+    _core.measure("crammer-singer", problem.G, problem.alpha, problem.y, problem.C, ids, psi, gain, 2)
     at = np.arange(60) if ids is None else ids
     expected_psi, expected_gain = problem.measures(problem.alpha)
     np.testing.assert_allclose(psi[at], expected_psi[at], atol=1e-12)

@@ -103,7 +103,7 @@ def plain(name, sample, seed=0):
 def native(name, sample, seed=0):
     alpha, G = sample.alpha[None].copy(), sample.G[None].copy()
     y, C, k = np.array([sample.y], dtype=np.int32), np.array([sample.C]), np.array([sample.k])
-    _core.update_samples(name, alpha, G, y, C, k, seed)
+    _core.update_samples("crammer-singer", name, alpha, G, y, C, k, seed)
     return alpha[0]
 
 
@@ -218,7 +218,7 @@ def test_many_rows_at_once_equal_one_at_a_time(name):
     alpha = np.array([random_row(rng, m, label, cost) for label, cost in zip(y, C, strict=True)])
     G = rng.normal(size=(count, m))
     together = alpha.copy()
-    _core.update_samples(name, together, G.copy(), y, C, k, 3)
+    _core.update_samples("crammer-singer", name, together, G.copy(), y, C, k, 3)
     for i in range(count):
         sample = Sample(alpha[i], G[i], int(y[i]), C[i], k[i])
         np.testing.assert_allclose(together[i], native(name, sample), atol=1e-9)
@@ -228,7 +228,7 @@ def test_many_rows_at_once_equal_one_at_a_time(name):
 def test_an_unknown_update_is_named():
     row, y, one = np.zeros((1, 3)), np.zeros(1, dtype=np.int32), np.ones(1)
     with pytest.raises(ValueError, match="bogus"):
-        _core.update_samples("bogus", row, row.copy(), y, one, one, 0)
+        _core.update_samples("crammer-singer", "bogus", row, row.copy(), y, one, one, 0)
 
 
 def test_both_sides_know_the_same_updates():

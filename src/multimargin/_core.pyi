@@ -94,9 +94,17 @@ def kernel_scores(
     n_threads: int,
 ) -> None: ...
 
-# Crammer-Singer: violation, gradient, block solvers.
+# A machine, by name: violation, gradient, block solvers.
 def measure(
-    G: _F64, alpha: _F64, y: _I32, C: _F64, ids: _I64 | None, psi: _F64, gain: _F64, n_threads: int
+    machine: str,
+    G: _F64,
+    alpha: _F64,
+    y: _I32,
+    C: _F64,
+    ids: _I64 | None,
+    psi: _F64,
+    gain: _F64,
+    n_threads: int,
 ) -> None: ...
 def update_gradient(G: _F64, rows: _Floats, slots: _I64, delta: _F64, n_threads: int) -> None: ...
 def widen_block(values: np.ndarray, count: int, old_stride: int, new_stride: int) -> None: ...
@@ -110,6 +118,7 @@ def extend_block(
     n_threads: int,
 ) -> None: ...
 def coordinate_descent(
+    machine: str,
     K: _Floats,
     diag: _F64,
     G: _F64,
@@ -126,8 +135,10 @@ def coordinate_descent(
     room: np.ndarray | None = None,
     faces: bool = False,
     most_work: int = ...,
+    n_threads: int = 1,
 ) -> tuple[int, int, float, int]: ...
 def projected_gradient(
+    machine: str,
     K: _Floats,
     G: _F64,
     alpha: _F64,
@@ -141,7 +152,9 @@ def projected_gradient(
     patience: int,
     initial_step: str,
 ) -> tuple[int, float]: ...
-def update_samples(update: str, alpha: _F64, G: _F64, y: _I32, C: _F64, kii: _F64, seed: int) -> None: ...
+def update_samples(
+    machine: str, update: str, alpha: _F64, G: _F64, y: _I32, C: _F64, kii: _F64, seed: int
+) -> None: ...
 
 # The linear machine. Weights are (features with the constant one, classes padded to a multiple of 8).
 @final

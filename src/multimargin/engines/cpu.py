@@ -58,16 +58,17 @@ class CpuEngine(NumpyEngine):
         form = "python" if self._layout is None else self._layout.describe()
         return super().describe() | {"kernel_form": form}
 
-    @property
-    def _native_machine(self) -> bool:
-        return self.problem.name == "crammer-singer"  # the others run by the specification
-
     def _measure(self, ids: IntArray | None) -> None:
-        if not self._native_machine:
-            super()._measure(ids)
-            return
         _core.measure(
-            self.G, self.alpha, self.task.y, self.task.C, ids, self._psi, self._gain, self.options.n_threads
+            self.problem.name,
+            self.G,
+            self.alpha,
+            self.task.y,
+            self.task.C,
+            ids,
+            self._psi,
+            self._gain,
+            self.options.n_threads,
         )
 
     def _compute_rows(self, ids: IntArray, store: np.ndarray, slots: IntArray) -> None:
@@ -133,12 +134,11 @@ class CpuEngine(NumpyEngine):
 
     @timed("inner")
     def solve(self, inner: InnerSolver, block: Block, eps: float) -> int:
-        if not self._native_machine:
-            return super().solve(inner, block, eps)
         if isinstance(inner, CoordinateDescent):
             return self._descend(inner, block, eps)
         if isinstance(inner, ProjectedGradient):
             iterations, _ = _core.projected_gradient(
+                self.problem.name,
                 block.K,
                 block.G,
                 block.alpha,
@@ -177,6 +177,7 @@ class CpuEngine(NumpyEngine):
 
     def _sweeps(self, inner: CoordinateDescent, block: Block, eps: float, sweeps: int) -> tuple[int, bool]:
         _, updates, violation, work = _core.coordinate_descent(
+            self.problem.name,
             block.K,
             block.diagonal,
             block.G,
@@ -193,13 +194,16 @@ class CpuEngine(NumpyEngine):
             None if self._kept is None else self._kept.room,
             inner.faces,
             max(self.work, _LEAST_WORK),
+            self.options.n_threads,
         )
         self.work += int(work)
         return int(updates), violation <= eps
 
     def _largest_violation(self, block: Block) -> float:
         psi, gain = np.empty(len(block.W)), np.empty(len(block.W))
-        _core.measure(block.G, block.alpha, block.y, block.C, None, psi, gain, self.options.n_threads)
+        _core.measure(
+            self.problem.name, block.G, block.alpha, block.y, block.C, None, psi, gain, self.options.n_threads
+        )
         return float(psi.max())
 
     def _exact_scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:

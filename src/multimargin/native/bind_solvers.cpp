@@ -12,16 +12,19 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "bind_arrays.hpp"
 #include "block.hpp"
 #include "coordinate_descent.hpp"
-#include "crammer_singer.hpp"
 #include "gradient.hpp"
 #include "kept_block.hpp"
+#include "machines.hpp"
 #include "measure.hpp"
+#include "pairs.hpp"
 #include "projected_gradient.hpp"
+#include "tile_descent.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -90,16 +93,20 @@ void check_block(const KernelRows& K, const Matrix& G, const Matrix& alpha, cons
   require(K.shape(0) == G.shape(0) && K.shape(1) == G.shape(0), "K must be square, with one row a row of G");
 }
 
-void bind_measure(const ConstMatrix& G, const ConstMatrix& alpha, const Labels& y, const ConstVector& C,
-                  const std::optional<Ids>& ids, const Vector& psi, const Vector& gain, int n_threads) {
+void bind_measure(const std::string& machine, const ConstMatrix& G, const ConstMatrix& alpha, const Labels& y,
+                  const ConstVector& C, const std::optional<Ids>& ids, const Vector& psi, const Vector& gain,
+                  int n_threads) {
   check_shapes(G, alpha, y, C);
   require(length(psi) == length(G) && length(gain) == length(G), "psi and gain must have one value a row of G");
   if (ids) check_ids(*ids, length(G), "ids must be rows of G");
   check_labels(y, length(G, 1), ids);
   const MeasureArrays arrays{length(G, 1), G.data(), alpha.data(), y.data(), C.data(), psi.data(), gain.data()};
   const int threads = checked_threads(n_threads);
-  nb::gil_scoped_release released;
-  measure<CrammerSinger>(arrays, ids ? ids->data() : nullptr, ids ? length(*ids) : length(G), threads);
+  with_machine(machine, [&](auto chosen) {
+    using Machine = typename decltype(chosen)::type;
+    nb::gil_scoped_release released;
+    measure<Machine>(arrays, ids ? ids->data() : nullptr, ids ? length(*ids) : length(G), threads);
+  });
 }
 
 void bind_update_gradient(const Matrix& G, const KernelRows& rows, const Ids& slots, const ConstMatrix& delta,
@@ -117,28 +124,43 @@ void bind_update_gradient(const Matrix& G, const KernelRows& rows, const Ids& sl
   });
 }
 
-std::tuple<Index, Index, double, Index> bind_coordinate_descent(const KernelRows& K, const ConstVector& diag,
-                                                                const Matrix& G,
-                                                         const Matrix& alpha, const Labels& y, const ConstVector& C,
-                                                         const std::string& update, double eps, Index max_sweeps,
-                                                         std::uint64_t seed, bool staged, double relax, double width,
-                                                         const std::optional<KernelRoom>& room, bool faces,
-                                                         Index most_work) {
+// Calls work(std::type_identity<Machine>{}, first element of K, row stride) for the machine and the dtype at hand.
+template <class Work>
+auto with_machine_and_rows(const std::string& machine, const KernelRows& K, Work work) {
+  return with_machine(machine, [&](auto chosen) {
+    return with_rows(K, [&](const auto* first, Index stride) { return work(chosen, first, stride); });
+  });
+}
+
+std::tuple<Index, Index, double, Index> bind_coordinate_descent(
+    const std::string& machine, const KernelRows& K, const ConstVector& diag, const Matrix& G, const Matrix& alpha,
+    const Labels& y, const ConstVector& C, const std::string& update, double eps, Index max_sweeps, std::uint64_t seed,
+    bool staged, double relax, double width, const std::optional<KernelRoom>& room, bool faces, Index most_work,
+    int n_threads) {
   check_block(K, G, alpha, y, C);
   require(length(diag) == length(G), "diag must have one value a row of G");
   require(eps >= 0.0 && width >= 0.0, "eps and width must not be negative");
   require(0.0 < relax && relax < 2.0, "relax must be between 0 and 2");
   require(!room || room->dtype() == K.dtype(), "room must have the dtype of K");
-  const SimplexUpdate chosen = find_simplex_update(update);
-  return with_rows(K, [&](const auto* first, Index stride) {
+  const int threads = checked_threads(n_threads);
+  return with_machine_and_rows(machine, K, [&](auto chosen, const auto* first, Index stride) {
+    using Machine = typename decltype(chosen)::type;
     using T = std::remove_cv_t<std::remove_pointer_t<decltype(first)>>;
+    const auto step = Machine::find_update(update);
     T* space = room ? static_cast<T*>(room->data()) : nullptr;
     const Index size = room ? length(*room) : 0;
     nb::gil_scoped_release released;
     const Block<T> block{length(G), length(G, 1), first, stride, G.data(), alpha.data(), y.data(), C.data()};
-    CoordinateDescent<CrammerSinger, T> descent(block, diag.data(), CrammerSinger(block.m, chosen, seed + 1, relax),
-                                                PairBlock<T>(block, width, space, size), seed, faces);
-    const DescentResult result = descent.run(eps, max_sweeps, most_work, staged);
+    Machine solver(block.m, step, seed + 1, relax);
+    DescentResult result;
+    if constexpr (Machine::kSharesMean) {
+      TileDescent<Machine, T> descent(block, diag.data(), std::move(solver), seed, threads);
+      result = descent.run(eps, max_sweeps, most_work);
+    } else {
+      CoordinateDescent<Machine, T> descent(block, diag.data(), std::move(solver),
+                                            PairBlock<Machine, T>(block, width, space, size), seed, faces);
+      result = descent.run(eps, max_sweeps, most_work, staged);
+    }
     return std::tuple(result.sweeps, result.updates, result.violation, result.work);
   });
 }
@@ -187,17 +209,18 @@ bool step_from_gain(const std::string& initial_step) {
   throw nb::value_error("initial_step must be 'projected' or 'ell'");
 }
 
-std::tuple<Index, double> bind_projected_gradient(const KernelRows& K, const Matrix& G, const Matrix& alpha,
-                                                  const Labels& y, const ConstVector& C, double eps, Index max_iter,
-                                                  double rho_min, double rho_max, Index memory, Index patience,
-                                                  const std::string& initial_step) {
+std::tuple<Index, double> bind_projected_gradient(const std::string& machine, const KernelRows& K, const Matrix& G,
+                                                  const Matrix& alpha, const Labels& y, const ConstVector& C,
+                                                  double eps, Index max_iter, double rho_min, double rho_max,
+                                                  Index memory, Index patience, const std::string& initial_step) {
   check_block(K, G, alpha, y, C);
   require(eps >= 0.0, "eps must not be negative");
   require(max_iter >= 0, "max_iter must not be negative");
   require(0.0 < rho_min && rho_min <= rho_max, "0 < rho_min <= rho_max must hold");
   require(memory >= 0 && patience >= 1, "memory must be at least 0 and patience at least 1");
   const GradientOptions options{eps, max_iter, rho_min, rho_max, memory, patience, step_from_gain(initial_step)};
-  return with_rows(K, [&](const auto* first, Index stride) {
+  return with_machine_and_rows(machine, K, [&](auto chosen, const auto* first, Index stride) {
+    using Machine = typename decltype(chosen)::type;
     nb::gil_scoped_release released;
     const Index q = length(G), m = length(G, 1);
     Block<double> block{q, m, nullptr, stride, G.data(), alpha.data(), y.data(), C.data()};
@@ -209,21 +232,30 @@ std::tuple<Index, double> bind_projected_gradient(const KernelRows& K, const Mat
       block.K = converted.data();
       block.K_stride = q;
     }
-    ProjectedGradient<CrammerSinger> method(block, CrammerSinger(m, simplex::update_sort, 0), options);
+    ProjectedGradient<Machine> method(block, Machine(m, Machine::find_update("sort"), 0), options);
     const GradientResult result = method.run();
     return std::tuple(result.iterations, result.measure);
   });
 }
 
-void bind_update_samples(const std::string& update, const Matrix& alpha, const ConstMatrix& G, const Labels& y,
-                         const ConstVector& C, const ConstVector& kii, std::uint64_t seed) {
+void bind_update_samples(const std::string& machine, const std::string& update, const Matrix& alpha,
+                         const ConstMatrix& G, const Labels& y, const ConstVector& C, const ConstVector& kii,
+                         std::uint64_t seed) {
   check_state(G, alpha, y, C);
   require(length(kii) == length(G), "kii must have one value a row of G");
   const Index m = length(G, 1);
-  CrammerSinger machine(m, find_simplex_update(update), seed);
-  nb::gil_scoped_release released;
-  for (Index i = 0; i < length(G); ++i)
-    machine.minimise(G.data() + i * m, kii.data()[i], y.data()[i], C.data()[i], m, alpha.data() + i * m);
+  with_machine(machine, [&](auto chosen) {
+    using Machine = typename decltype(chosen)::type;
+    Machine one(m, Machine::find_update(update), seed);
+    nb::gil_scoped_release released;
+    for (Index i = 0; i < length(G); ++i) {
+      const Index own = y.data()[i];
+      double* row = alpha.data() + i * m;
+      Machine::lift(own, m, row);
+      one.minimise(G.data() + i * m, kii.data()[i], own, C.data()[i], m, row);
+      Machine::lower(own, m, row);
+    }
+  });
 }
 
 }  // namespace
@@ -231,17 +263,19 @@ void bind_update_samples(const std::string& update, const Matrix& alpha, const C
 // Arrays are never converted: a wrong dtype or layout is a TypeError, because results come back in
 // the caller's arrays.
 void bind_solvers(nb::module_& m) {
-  m.def("measure", &bind_measure, "G"_a.noconvert(), "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(),
+  m.def("measure", &bind_measure, "machine"_a, "G"_a.noconvert(), "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(),
         "ids"_a.noconvert().none(), "psi"_a.noconvert(), "gain"_a.noconvert(), "n_threads"_a,
         "Violation psi_i and gain g_i of the rows ids (None: all), written to psi and gain.");
   m.def("update_gradient", &bind_update_gradient, "G"_a.noconvert(), "rows"_a.noconvert(), "slots"_a.noconvert(),
         "delta"_a.noconvert(), "n_threads"_a, "G[j, :] += sum_k rows[slots[k], j] delta[k, :].");
-  m.def("coordinate_descent", &bind_coordinate_descent, "K"_a.noconvert(), "diag"_a.noconvert(), "G"_a.noconvert(),
+  m.def("coordinate_descent", &bind_coordinate_descent, "machine"_a, "K"_a.noconvert(), "diag"_a.noconvert(), "G"_a.noconvert(),
         "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "update"_a, "eps"_a, "max_sweeps"_a, "seed"_a,
         "staged"_a, "relax"_a = 1.0, "width"_a = kInfinity, "room"_a.noconvert().none() = nb::none(),
         "faces"_a = false, "most_work"_a = std::numeric_limits<Index>::max(),
-        "Solves the block in place by coordinate descent over the classes within width of the top, with faces by "
-        "conjugate gradients in between; returns (sweeps, updates, violation, work).");
+        "n_threads"_a = 1,
+        "Solves the block in place by coordinate descent over the pairs that a change of G by width could move, with "
+        "faces by conjugate gradients in between; machines whose steps change all classes of a sample go by tiles of "
+        "samples instead, on threads. Returns (sweeps, updates, violation, work).");
   m.def("widen_block", &bind_widen_block, "values"_a.noconvert(), "count"_a, "old_stride"_a, "new_stride"_a,
         "Moves the rows of a square block in the flat array values further apart.");
   m.def("retain_block", &bind_retain_block, "K"_a.noconvert(), "kept"_a.noconvert(),
@@ -249,11 +283,11 @@ void bind_solvers(nb::module_& m) {
   m.def("extend_block", &bind_extend_block, "K"_a.noconvert(), "old"_a, "rows"_a.noconvert(), "slots"_a.noconvert(),
         "members"_a.noconvert(), "n_threads"_a,
         "K[p, j] = K[j, p] = rows[slots[p - old], members[j]] for old <= p < len(members), j < len(members).");
-  m.def("projected_gradient", &bind_projected_gradient, "K"_a.noconvert(), "G"_a.noconvert(), "alpha"_a.noconvert(),
+  m.def("projected_gradient", &bind_projected_gradient, "machine"_a, "K"_a.noconvert(), "G"_a.noconvert(), "alpha"_a.noconvert(),
         "y"_a.noconvert(), "C"_a.noconvert(), "eps"_a, "max_iter"_a, "rho_min"_a, "rho_max"_a, "memory"_a,
         "patience"_a, "initial_step"_a,
-        "Solves the block in place by the projected gradient method; returns (iterations, max g_i / C_i).");
-  m.def("update_samples", &bind_update_samples, "update"_a, "alpha"_a.noconvert(), "G"_a.noconvert(),
+        "Solves the block in place by the projected gradient method; returns (iterations, max g_i / c_i).");
+  m.def("update_samples", &bind_update_samples, "machine"_a, "update"_a, "alpha"_a.noconvert(), "G"_a.noconvert(),
         "y"_a.noconvert(), "C"_a.noconvert(), "kii"_a.noconvert(), "seed"_a,
         "Applies one single-sample update to every row of alpha, in place; G is only read.");
 }

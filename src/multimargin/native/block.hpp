@@ -24,6 +24,13 @@ struct Block {
   const double* C;        // (q,)
 };
 
+// What a descent made.
+struct DescentResult {
+  Index sweeps, updates;
+  double violation;  // largest of any row, on the final gradient
+  Index work;        // in the time of a multiply-add
+};
+
 // out[j] = row[columns[j]].
 template <class T, class I>
 MULTIMARGIN_CLONES void gather_row(const T* row, const I* columns, Index count, T* out) {

@@ -11,17 +11,12 @@
 #include "block.hpp"
 #include "face.hpp"
 #include "interrupt.hpp"
+#include "machine.hpp"
 #include "pairs.hpp"
 #include "random.hpp"
 #include "reduce.hpp"
 
 namespace multimargin {
-
-struct DescentResult {
-  Index sweeps, updates;
-  double violation;  // largest of any row, on the final gradient
-  Index work;        // in the time of a multiply-add
-};
 
 // Minimises the block subproblem (block.hpp), given the diagonal of K, the start and its gradient;
 // the result is in alpha and G. Visits the rows in shuffled sweeps and gives those with a violation
@@ -41,8 +36,8 @@ struct DescentResult {
 template <class Machine, class T>
 class CoordinateDescent {
  public:
-  CoordinateDescent(const Block<T>& block, const double* diag, Machine machine, PairBlock<T> pairs, std::uint64_t seed,
-                    bool faces = false)
+  CoordinateDescent(const Block<T>& block, const double* diag, Machine machine, PairBlock<Machine, T> pairs,
+                    std::uint64_t seed, bool faces = false)
       : b_(block),
         diag_(diag),
         machine_(std::move(machine)),
@@ -134,7 +129,7 @@ class CoordinateDescent {
     machine_.minimise(G, diag_[i], pairs_.own(i), b_.C[i], count, next);
     double largest = 0.0;
     for (Index c = 0; c < count; ++c) largest = std::max(largest, std::abs(next[c] - alpha[c]));
-    if (!(largest > Machine::resolution(G, diag_[i], b_.C[i], count))) return false;
+    if (!(largest > resolution(G, diag_[i], b_.C[i], count))) return false;
     const Index written = pairs_.write(i, next);
     work += kWorkOfUpdate + written;
     interrupt_.poll(written);
@@ -153,7 +148,7 @@ class CoordinateDescent {
       return;
     }
     const Index steps = std::min(kMostWork, 2 * work) / face_.work();
-    const Index taken = face_.minimise(b_, kFaceShare * threshold, steps) ? face_.take(b_, pairs_) : 0;
+    const Index taken = face_.minimise(b_, kFaceShare * threshold, steps) ? face_.take(b_, machine_, pairs_) : 0;
     result.work += steps * face_.work() + taken;
     last_face_ = next_face_ = result.work;
     interrupt_.poll(steps * face_.work() + taken);
@@ -164,7 +159,7 @@ class CoordinateDescent {
   Machine machine_;
   Random random_;
   Interrupt interrupt_;
-  PairBlock<T> pairs_;
+  PairBlock<Machine, T> pairs_;
   Face<Machine, T> face_;
   bool faces_;
   Index last_face_ = 0, next_face_ = 1;  // work at the last step over a face; before the next is tried

@@ -4,7 +4,7 @@
 //     dual           D(alpha) = 1/2 <alpha, K alpha> - sum_i alpha_{i,y_i},  gradient G = K alpha - e_y
 //     optimal        iff every class with z_r > 0 attains max_q G_q, in every row
 //
-// Another machine is another struct with the same members; measure.hpp, coordinate_descent.hpp and
+// Another machine is another struct with the same members (machine.hpp); measure.hpp, coordinate_descent.hpp and
 // projected_gradient.hpp take it as a template argument.
 #pragma once
 
@@ -12,8 +12,10 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string_view>
 #include <vector>
 
+#include "machine.hpp"
 #include "reduce.hpp"
 #include "simplex.hpp"
 
@@ -21,16 +23,18 @@ namespace multimargin {
 
 class CrammerSinger {
  public:
-  static constexpr double kActive = 1e-8;  // z_r counts as positive above this share of C
+  using Update = SimplexUpdate;
+  static constexpr std::string_view kName = "crammer-singer";
+  static constexpr bool kSharesMean = false;
+  static constexpr bool kSumsToZero = true;  // rows of alpha
+  static constexpr bool kTwoSided = false;   // every pair has an upper bound alone
+  static constexpr Index kLeastClasses = 2;  // listed, for a sample to move: the own one and another
 
-  // How far a row is from optimal: violation psi and gain g (zero together, at the optimum).
-  struct RowMeasure {
-    double violation, gain;
-  };
+  static Update find_update(std::string_view name) { return find_simplex_update(name); }
 
   // What one-sample solves of up to m classes need: the update's name resolved, its random numbers, buffers.
   // relax multiplies the step (1 is the exact solve, up to 2 still descends); tau is bisection's tolerance.
-  CrammerSinger(Index m, SimplexUpdate update, std::uint64_t seed, double relax = 1.0, double tau = 0.0)
+  CrammerSinger(Index m, Update update, std::uint64_t seed, double relax = 1.0, double tau = 0.0)
       : update_(update), relax_(relax), tau_(tau), random_(seed), buffer_(static_cast<std::size_t>(3 * m)) {}
 
   // psi = max_r G_r - min_{r : z_r > 1e-8 C} G_r                                  (CS01, Eq. 32)
@@ -57,6 +61,14 @@ class CrammerSinger {
       low = active < low ? active : low;
     }
     return top - low;
+  }
+
+  // g / C, because g <= C psi: what the projected gradient method bounds.
+  static double progress(const RowMeasure& row, double C, Index /*m*/) { return row.gain / C; }
+
+  // The classes that can move soon: the own one, those with weight, and those within width of the largest G.
+  static auto listed(const double* G, const double* alpha, Index y, double /*C*/, Index m, double width) {
+    return [=, cut = max_of(G, m) - width](Index r) { return r == y || alpha[r] != 0.0 || G[r] >= cut; };
   }
 
   // One-sample solve: reduces  <G, delta> + kii/(2 relax) |delta|^2  over alpha + delta feasible, by the
@@ -94,26 +106,23 @@ class CrammerSinger {
     alpha[y] = bounded ? C : std::min(others, C);
   }
 
-  // z of one class of a row, and whether it counts as positive.
-  static double weight(double alpha, bool own, double C) { return own ? C - alpha : -alpha; }
-  static bool has_weight(double alpha, bool own, double C) { return weight(alpha, own, C) > kActive * C; }
+  static void lift(Index, Index, double*) {}
+  static void lower(Index, Index, double*) {}
+
+  // How far the value of a pair may rise (its z) and fall.
+  static double rise(double alpha, bool own, double C) { return own ? C - alpha : -alpha; }
+  static double fall(double, bool, double) { return kInfinity; }
 
   // Makes a row that is feasible but for rounding feasible to the last bit.
-  static void settle(Index y, double C, Index m, double* alpha) {
-    const bool bounded = C - alpha[y] <= simplex::kSmallest * C;
+  void settle(Index y, double C, Index m, double* alpha) const {
+    const bool bounded = C - alpha[y] <= kSmallest * C;
     double others = 0.0;
     for (Index r = 0; r < m; ++r) {
       if (r == y) continue;
-      if (alpha[r] > -simplex::kSmallest * C) alpha[r] = 0.0;
+      if (alpha[r] > -kSmallest * C) alpha[r] = 0.0;
       others -= alpha[r];
     }
     alpha[y] = bounded ? C : std::min(others, C);
-  }
-
-  // A change of alpha that is not more than this is rounding, of alpha itself or of G.
-  static double resolution(const double* G, double kii, double C, Index m) {
-    const double largest = max_over(m, [=](Index r) { return std::abs(G[r]); });
-    return simplex::kSmallest * std::max(C, kii > 0.0 ? largest / kii : 0.0);
   }
 
  private:

@@ -3,7 +3,7 @@
 // Coordinate descent soon knows which pairs have weight, and then creeps where the kernel is nearly singular.
 // With the other pairs held, over the steps d of those with weight,
 //
-//     minimise  1/2 <d, H d> + <G, d>   subject to   sum_r d_ir = 0 in every sample i,
+//     minimise  1/2 <d, H d> + <G, d>   subject to   sum_r d_ir = 0 in every sample i  (Machine::kSumsToZero),
 //
 // where H is block diagonal over classes, K between the samples whose pair of that class has weight. This is
 // solved by conjugate gradients, projected on the constraint (the mean over the sample's pairs is taken off) and
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "block.hpp"
+#include "machine.hpp"
 #include "pairs.hpp"
 #include "reduce.hpp"
 
@@ -27,7 +28,7 @@ template <class Machine, class T>
 class Face {
  public:
   // Finds the face of the block's current point.
-  void find(const Block<T>& b, const PairBlock<T>& pairs, const double* diag) {
+  void find(const Block<T>& b, const PairBlock<Machine, T>& pairs, const double* diag) {
     classes_.resize(size(b.m));
     for (auto& members : classes_) members.clear();
     samples_.clear();
@@ -36,16 +37,20 @@ class Face {
     for (Index i = 0; i < b.q; ++i) {
       const Index count = pairs.count(i), own = pairs.own(i);
       pairs.read(i, G, alpha);
-      auto in_face = [&](Index c) { return Machine::has_weight(alpha[c], c == own, b.C[i]); };
+      const double least = kActive * b.C[i];
+      auto in_face = [&](Index c) {
+        return Machine::rise(alpha[c], c == own, b.C[i]) > least && Machine::fall(alpha[c], c == own, b.C[i]) > least;
+      };
       Index active = 0;
       for (Index c = 0; c < count; ++c) active += in_face(c);
-      if (active < 2 || !(diag[i] > 0.0)) continue;
+      if (active < Machine::kLeastClasses || !(diag[i] > 0.0)) continue;
       const auto s = static_cast<std::int32_t>(samples_.size());
-      samples_.push_back({i, active, 1.0 / diag[i], Machine::kActive * b.C[i]});
+      samples_.push_back({i, active, 1.0 / diag[i], least});
       for (Index c = 0; c < count; ++c)
         if (in_face(c))
           classes_[size(pairs.label(i, c))].push_back(
-              {s, static_cast<std::int32_t>(c), G[c], Machine::weight(alpha[c], c == own, b.C[i])});
+              {s, static_cast<std::int32_t>(c), G[c], Machine::rise(alpha[c], c == own, b.C[i]),
+               Machine::fall(alpha[c], c == own, b.C[i])});
     }
     entries_ = count_ = 0;
     for (const auto& members : classes_) {
@@ -75,15 +80,14 @@ class Face {
   }
 
   // Hands the new coefficients of each sample to the block's pairs. Returns the work.
-  Index take(const Block<T>& b, PairBlock<T>& pairs) {
+  Index take(const Block<T>& b, const Machine& machine, PairBlock<Machine, T>& pairs) {
     double *G = row_.data(), *alpha = G + b.m;
     Index work = 0;
-    for (std::size_t k = 0; k < z_.size(); ++k) step_[at_[k]] -= z_[k];
     for (std::size_t s = 0; s < samples_.size(); ++s) {
       const Index i = samples_[s].i;
       pairs.read(i, G, alpha);
       for (Index c = 0; c < pairs.count(i); ++c) alpha[c] += step_[s * size(b.m) + size(c)];
-      Machine::settle(pairs.own(i), b.C[i], pairs.count(i), alpha);
+      machine.settle(pairs.own(i), b.C[i], pairs.count(i), alpha);
       work += pairs.write(i, alpha);
     }
     return work;
@@ -92,11 +96,11 @@ class Face {
  private:
   struct Sample {
     Index i, count;      // its number in the block, its pairs in the face
-    double step, least;  // 1 / K_ii; the least weight of a pair in the face
+    double step, least;  // 1 / K_ii; how far from its bounds a pair of the face is at least
   };
   struct Member {
     std::int32_t sample, c;  // the sample among the face's, the pair among the sample's
-    double G, z;
+    double G, rise, fall;  // how far it may go up and down
   };
   static constexpr Index kMost = Index{1} << 17, kMostCreeping = Index{1} << 20;  // entries of H
   static constexpr Index kWorkOfPair = 16;
@@ -109,7 +113,7 @@ class Face {
 
   void load(const Block<T>& b) {
     H_.resize(size(entries_));
-    G_.clear(), z_.clear(), of_.clear(), at_.clear(), sizes_.clear();
+    G_.clear(), rise_.clear(), fall_.clear(), of_.clear(), at_.clear(), sizes_.clear();
     step_.assign(samples_.size() * size(b.m), 0.0);
     T* out = H_.data();
     for (const auto& members : classes_) {
@@ -119,8 +123,8 @@ class Face {
         of_.push_back(member.sample);
         at_.push_back(size(member.sample * b.m + member.c));
         G_.push_back(member.G);
-        z_.push_back(member.z);
-        step_[at_.back()] = member.z;
+        rise_.push_back(member.rise);
+        if constexpr (Machine::kTwoSided) fall_.push_back(member.fall);
       }
       const auto u = static_cast<Index>(columns_.size());
       sizes_.push_back(u);
@@ -131,7 +135,7 @@ class Face {
 
   void make_room() {
     for (auto* v : {&d_, &residual_, &direction_, &scaled_, &product_, &tried_, &best_, &best_product_})
-      v->resize(z_.size());
+      v->resize(G_.size());
   }
 
   // out = H v.
@@ -164,6 +168,7 @@ class Face {
 
   // Takes the mean over a sample's pairs off.
   void project(std::vector<double>& v) {
+    if constexpr (!Machine::kSumsToZero) return;
     sums_.assign(samples_.size(), 0.0);
     for (std::size_t k = 0; k < v.size(); ++k) sums_[size(of_[k])] += v[k];
     for (std::size_t s = 0; s < samples_.size(); ++s) sums_[s] /= static_cast<double>(samples_[s].count);
@@ -190,7 +195,7 @@ class Face {
   // d by conjugate gradients from 0, until the projected gradient is below eps, or d takes many samples over
   // their bounds: to go on would lead far from where the face is known. Returns the steps made.
   Index conjugate_gradients(double eps, Index steps) {
-    const auto n = static_cast<Index>(z_.size());
+    const auto n = static_cast<Index>(G_.size());
     const double most_outside = kOutside * static_cast<double>(samples_.size());
     std::fill(d_.begin(), d_.end(), 0.0);
     std::fill(direction_.begin(), direction_.end(), 0.0);
@@ -209,7 +214,7 @@ class Face {
       project(product_);
       add(rho / curvature, direction_.data(), n, d_.data());
       add(-rho / curvature, product_.data(), n, residual_.data());
-      if (static_cast<double>(outside(d_.data(), z_.data(), n)) > most_outside) return step + 1;
+      if (static_cast<double>(outside(n)) > most_outside) return step + 1;
     }
     return steps;
   }
@@ -226,13 +231,17 @@ class Face {
   }
 
   // Pairs over their bounds: as many samples, but for those with several.
-  static MULTIMARGIN_CLONES Index outside(const double* d, const double* z, Index n) {
+  Index outside(Index n) const {
+    return above(d_.data(), rise_.data(), 1.0, n) + (Machine::kTwoSided ? above(d_.data(), fall_.data(), -1.0, n) : 0);
+  }
+
+  static MULTIMARGIN_CLONES Index above(const double* d, const double* room, double sign, Index n) {
     Index count = 0;
-    for (Index k = 0; k < n; ++k) count += d[k] > z[k];
+    for (Index k = 0; k < n; ++k) count += sign * d[k] > room[k];
     return count;
   }
 
-  // Moves by e: every sample's part of t d, cut to its bounds (alpha may rise by z), with the t of a few that
+  // Moves by e: every sample's part of t d, cut to its bounds, with the t of a few that
   // lowers <G, e> + 1/2 <e, H e> most. False, and nothing moves, where none does.
   bool move() {
     double best = 0.0, t = 1.0;
@@ -249,8 +258,10 @@ class Face {
       }
     }
     if (best == 0.0) return false;
-    for (std::size_t k = 0; k < z_.size(); ++k) {
-      z_[k] = std::max(z_[k] - best_[k], 0.0);
+    for (std::size_t k = 0; k < G_.size(); ++k) {
+      step_[at_[k]] += best_[k];
+      rise_[k] = std::max(rise_[k] - best_[k], 0.0);
+      if constexpr (Machine::kTwoSided) fall_[k] = std::max(fall_[k] + best_[k], 0.0);
       G_[k] += best_product_[k];
     }
     return true;
@@ -260,7 +271,9 @@ class Face {
     sums_.assign(samples_.size(), t);
     for (std::size_t k = 0; k < d_.size(); ++k) {
       double& length = sums_[size(of_[k])];
-      if (length * d_[k] > z_[k]) length = z_[k] / d_[k];
+      if (length * d_[k] > rise_[k]) length = rise_[k] / d_[k];
+      if constexpr (Machine::kTwoSided)
+        if (length * -d_[k] > fall_[k]) length = fall_[k] / -d_[k];
     }
     for (std::size_t k = 0; k < d_.size(); ++k) tried_[k] = sums_[size(of_[k])] * d_[k];
   }
@@ -274,34 +287,37 @@ class Face {
       columns_.clear();
       for (Index i = 0; i < u; ++i, ++k) {
         Sample& s = samples_[size(of_[k])];
-        if (z_[k] > s.least) {
-          columns_.push_back(static_cast<std::int32_t>(i));
-          of_[left] = of_[k], at_[left] = at_[k], G_[left] = G_[k], z_[left] = z_[k];
-          ++left;
-        } else {
+        bool free = rise_[k] > s.least;
+        if constexpr (Machine::kTwoSided) free = free && fall_[k] > s.least;
+        if (!free) {
           --s.count;
-          step_[at_[k]] -= z_[k];
+          continue;
         }
+        columns_.push_back(static_cast<std::int32_t>(i));
+        of_[left] = of_[k], at_[left] = at_[k], G_[left] = G_[k], rise_[left] = rise_[k];
+        if constexpr (Machine::kTwoSided) fall_[left] = fall_[k];
+        ++left;
       }
       const auto kept = static_cast<Index>(columns_.size());
       for (Index i = 0; i < kept; ++i, out += kept) gather_row(H + columns_[size(i)] * u, columns_.data(), kept, out);
       H += u * u;
       u = kept;
     }
-    of_.resize(left), at_.resize(left), G_.resize(left), z_.resize(left);
+    of_.resize(left), at_.resize(left), G_.resize(left), rise_.resize(left);
+    if constexpr (Machine::kTwoSided) fall_.resize(left);
     make_room();
   }
 
   std::vector<Sample> samples_;
   std::vector<std::vector<Member>> classes_;  // the pairs as they were found
   Index entries_ = 0, count_ = 0;             // of H, of pairs
-  std::vector<double> step_;                  // of every sample's pairs; while a pair is in the face, where it began
+  std::vector<double> step_;                  // of every sample's pairs, so far
   // Over the pairs in the face, class after class:
   std::vector<Index> sizes_;  // of the classes
   std::vector<T> H_;
   std::vector<std::int32_t> of_;                                     // sample
   std::vector<std::size_t> at_;                                      // where in step_
-  std::vector<double> G_, z_;                                        // at the current point
+  std::vector<double> G_, rise_, fall_;                              // at the current point
   std::vector<double> d_, residual_, direction_, scaled_, product_;  // of conjugate gradients
   std::vector<double> tried_, best_, best_product_;                  // steps, and H times the best
   std::vector<double> sums_;                                         // a number a sample

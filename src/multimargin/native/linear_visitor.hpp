@@ -99,7 +99,7 @@ class LinearVisitor {
     double *G = G_.data(), *alpha = alpha_.data(), *next = alpha + task_.m;
     std::copy(alpha, alpha + count, next);
     machine_.minimise(G, kii / relax, 0, C, count, next);
-    const double noise = CrammerSinger::resolution(G, kii, C, count);
+    const double noise = resolution(G, kii, C, count);
     double change = 0.0;
     Index changed = 0, kept = 0;
     bool moved = false;
@@ -147,8 +147,6 @@ class LinearVisitor {
   double loss(Index i) const { return task_.C[i] * (top_ - G(task_.y[i])); }
 
  private:
-  static constexpr double kActive = 1e-8;
-
   double G(Index r) const { return static_cast<double>(scores_[static_cast<std::size_t>(r)]); }
 
   // The classes that have weight or can get some, the label first, with G and alpha. With D = z + step G, no

@@ -15,13 +15,12 @@
 
 namespace multimargin {
 
-template <class T>
+template <class Machine, class T>
 class PairBlock {
  public:
-  // Lists, of every sample, its own class and those with alpha_ir != 0 or G_ir >= max_r G_ir - width;
-  // a sample with its own class alone is left out, since it cannot move. The kernel blocks of the
-  // classes find place in `room`; where they do not, or have more entries than K itself, all
-  // pairs are listed and all classes use K.
+  // Lists, of every sample, the classes that the machine says can move soon (Machine::listed); a sample with fewer
+  // than it takes to move is left out. The kernel blocks of the classes find place in `room`; where they do
+  // not, or have more entries than K itself, all pairs are listed and all classes use K.
   PairBlock(const Block<T>& b, double width, T* room, Index room_size)
       : b_(b), samples_(size(b.q)), classes_(size(b.m)) {
     list(width);
@@ -35,7 +34,7 @@ class PairBlock {
   }
 
   Index count(Index i) const { return samples_[size(i)].count; }  // of the sample's pairs, classes ascending
-  Index own(Index i) const { return samples_[size(i)].own; }      // its own class among them
+  Index own(Index i) const { return samples_[size(i)].own; }      // its own class among them, or -1
 
   // Class of the sample's pair c.
   Index label(Index i, Index c) const { return pairs_[size(samples_[size(i)].first + c)].r; }
@@ -102,9 +101,8 @@ class PairBlock {
 
   void list(double width) {
     for (Index i = 0; i < b_.q; ++i) {
-      const double *G = b_.G + i * b_.m, *alpha = b_.alpha + i * b_.m;
-      const double cut = max_of(G, b_.m) - width;
-      append(i, [&](Index r) { return alpha[r] != 0.0 || G[r] >= cut; });
+      const Index first = i * b_.m;
+      append(i, Machine::listed(b_.G + first, b_.alpha + first, b_.y[i], b_.C[i], b_.m, width));
       for_pairs(i, [&](const Pair& pair) { ++classes_[size(pair.r)].size; });
     }
   }
@@ -118,16 +116,16 @@ class PairBlock {
   template <class Listed>
   void append(Index i, Listed listed) {
     Sample& s = samples_[size(i)];
-    s.first = static_cast<std::int32_t>(pairs_.size());
+    s = {static_cast<std::int32_t>(pairs_.size()), 0, -1};
     for (Index r = 0; r < b_.m; ++r) {
-      if (r == b_.y[i])
-        s.own = static_cast<std::int32_t>(pairs_.size()) - s.first;
-      else if (!listed(r))
-        continue;
+      if (!listed(r)) continue;
+      if (r == b_.y[i]) s.own = s.count;
       pairs_.push_back({b_.alpha[i * b_.m + r], 0, static_cast<std::uint32_t>(r) & kLargestClass, 0});
+      ++s.count;
     }
-    if (pairs_.size() == size(s.first) + 1) pairs_.pop_back();
-    s.count = static_cast<std::int32_t>(pairs_.size()) - s.first;
+    if (s.count >= Machine::kLeastClasses) return;
+    pairs_.resize(size(s.first));
+    s.count = 0;
   }
 
   void split_kernel(T* room) {

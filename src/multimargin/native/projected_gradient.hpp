@@ -10,12 +10,13 @@
 #include "blas.hpp"
 #include "block.hpp"
 #include "interrupt.hpp"
+#include "machine.hpp"
 #include "reduce.hpp"
 
 namespace multimargin {
 
 struct GradientOptions {
-  double eps;  // stop when max_i g_i / C_i <= eps
+  double eps;  // stop when the largest Machine::progress (max_i g_i / c_i) <= eps
   Index max_iter;
   double rho_min, rho_max;  // bounds of the step length
   Index memory;             // h: a step length uses up to h + 1 pairs (s, y)
@@ -25,7 +26,7 @@ struct GradientOptions {
 
 struct GradientResult {
   Index iterations;
-  double measure;  // max_i g_i / C_i at the result
+  double measure;  // the largest Machine::progress at the result
 };
 
 // Minimises the block subproblem (block.hpp), given the start and its gradient; the result is in
@@ -52,12 +53,12 @@ class ProjectedGradient {
         Kd_(size_) {}
 
   GradientResult run() {
-    GradientResult result{0, largest_gain(false)};
+    GradientResult result{0, largest_progress()};
     double rho = first_step();
     while (result.measure > o_.eps) {
       if (result.iterations == o_.max_iter) {
         return_best();
-        result.measure = largest_gain(false);
+        result.measure = largest_progress();
         break;
       }
       if (!step(rho)) break;
@@ -65,7 +66,7 @@ class ProjectedGradient {
       if (result.iterations % kRefresh == 0) refresh();
       rho = next_step();
       record();
-      result.measure = largest_gain(false);
+      result.measure = largest_progress();
       interrupt_.poll(b_.q * b_.q * b_.m);
     }
     return result;
@@ -74,22 +75,26 @@ class ProjectedGradient {
  private:
   static constexpr Index kRefresh = 100;  // iterations between gradients made from scratch
 
-  // max_i g_i / C_i, or max_i g_i / C_i^2.
-  double largest_gain(bool squared) const {
+  // The largest value(measures of row i, i).
+  template <class Value>
+  double largest(Value value) const {
     double worst = 0.0;
     for (Index i = 0; i < b_.q; ++i) {
       const Index k = i * b_.m;
-      const double gain = Machine::measure(b_.G + k, b_.alpha + k, b_.y[i], b_.C[i], b_.m).gain;
-      worst = worse_of(worst, gain / (squared ? b_.C[i] * b_.C[i] : b_.C[i]));
+      worst = worse_of(worst, value(Machine::measure(b_.G + k, b_.alpha + k, b_.y[i], b_.C[i], b_.m), i));
     }
     return worst;
+  }
+
+  double largest_progress() const {
+    return largest([this](const RowMeasure& row, Index i) { return Machine::progress(row, b_.C[i], b_.m); });
   }
 
   // Step 0: the inverse of max g_i / C_i^2, or of |P(w - F) - w|_inf.
   double first_step() {
     double scale = 0.0;
     if (o_.step_from_gain) {
-      scale = largest_gain(true);
+      scale = largest([this](const RowMeasure& row, Index i) { return row.gain / (b_.C[i] * b_.C[i]); });
     } else {
       aim(1.0);
       for (double x : d_) scale = std::max(scale, std::abs(x));
@@ -105,14 +110,14 @@ class ProjectedGradient {
     for (std::size_t k = 0; k < size_; ++k) d_[k] = target_[k] - b_.alpha[k];
   }
 
-  // <G, d>. Rows of d sum to zero, so every row of G may be taken from its own maximum: the
+  // <G, d>. Where rows of d sum to zero, every row of G may be taken from its own maximum: the
   // rounding error is then relative to the differences in G, not to G.
   double slope(const double* G) const {
     double total = 0.0;
     for (Index i = 0; i < b_.q; ++i) {
       const double* g = G + i * b_.m;
       const double* d = d_.data() + i * b_.m;
-      const double top = max_of(g, b_.m);
+      const double top = Machine::kSumsToZero ? max_of(g, b_.m) : 0.0;
       total += sum_over(b_.m, [=](Index r) { return (g[r] - top) * d[r]; });
     }
     return total;

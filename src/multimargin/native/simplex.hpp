@@ -18,11 +18,10 @@
 #include <array>
 #include <cmath>
 #include <functional>
-#include <stdexcept>
-#include <string>
 #include <string_view>
 #include <utility>
 
+#include "machine.hpp"
 #include "random.hpp"
 #include "reduce.hpp"
 
@@ -40,9 +39,6 @@ struct SimplexProblem {
 using SimplexUpdate = void (*)(const SimplexProblem& problem, double* z);
 
 namespace simplex {
-
-// Entries below this share of C are rounding noise and become exact zeros.
-constexpr double kSmallest = 1e-14;
 
 // Drops rounding noise and lets the largest entry take up the rounding error of the sum.
 inline void close_sum(const SimplexProblem& p, double* z) {
@@ -228,13 +224,8 @@ inline constexpr std::array<NamedUpdate, 6> kSimplexUpdates = {{
     {"frank-wolfe", simplex::update_frank_wolfe},
 }};
 
-// The update of that name; std::invalid_argument, naming all six, when there is none.
 inline SimplexUpdate find_simplex_update(std::string_view name) {
-  for (const NamedUpdate& entry : kSimplexUpdates)
-    if (entry.name == name) return entry.update;
-  std::string message = "unknown update '" + std::string(name) + "'; choose one of";
-  for (const NamedUpdate& entry : kSimplexUpdates) message += " '" + std::string(entry.name) + "'";
-  throw std::invalid_argument(message);
+  return find_choice("update", name, kSimplexUpdates).update;
 }
 
 }  // namespace multimargin
