@@ -30,7 +30,7 @@ _POLISH_EPS = 1e-11
 _SETTLE_SHARE = 0.25
 _MOST_BIAS_STEPS = 500
 _FIRST_EPS, _BIAS_FALL = 0.1, 0.3  # accuracy of the first descent for a free bias, and its fall a step
-_BIAS_AIM = 0.8  # of tol: leaves room for balancing the classes
+_BIAS_AIM, _LEAST_EPS = 0.8, 0.01  # of tol: leaves room for balancing the classes, and more where that fails
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class Decomposition:
                 left = proof.violation if self.stop == "psi" else proof.gain
                 if limited or left <= tol:
                     return status if limited else Status.CONVERGED, proof
-            eps = max(_BIAS_AIM * tol, _BIAS_FALL * eps)
+            eps = max(_BIAS_FALL * eps, (_BIAS_AIM if eps > tol else _LEAST_EPS) * tol)
         return Status.STALLED, engine.prove()
 
     def _inner_eps(self, problem: Problem, block: Block, n: int, tol: float) -> float:
