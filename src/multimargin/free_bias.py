@@ -53,13 +53,14 @@ class FreeBias:
         room = problem.room(alpha, task.y, task.C)
         ids = np.flatnonzero(room.any(axis=1))
         room, y = room[ids], task.y[ids]
+        rounding = 1e-6 * np.abs(alpha.sum(axis=0)).max()
         for _ in range(2):  # once more for the rounding of the first
             sums = alpha.sum(axis=0)
             columns = [problem.spread(room, unit, y).sum(axis=0) for unit in np.eye(engine.m)]
             mu = np.linalg.lstsq(np.stack(columns, axis=1), -sums, rcond=1e-10)[0]
             delta = problem.spread(room, mu, y)
             left = np.abs(sums + delta.sum(axis=0)).max()
-            if np.ptp(mu) > _MOST_MOVED or left > 1e-6 * np.abs(sums).max():
+            if np.ptp(mu) > _MOST_MOVED or left > rounding:
                 return False
             alpha[ids] += delta
         engine.place(alpha)
