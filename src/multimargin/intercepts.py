@@ -7,7 +7,7 @@ one-vs-rest, whose classes are problems of their own. With G = S - T, at b = 0:
     one-vs-rest      b_r is a weighted quantile of -G_ir, of mass Σ_{y_i=r} C_i
     lee-lin-wahba    b_r are weighted quantiles of -G_ir over y_i ≠ r, all of the mass θ at which Σ_r b_r = 0
     msvm2            Newton's method: the sum of losses is once differentiable and piecewise quadratic
-    crammer-singer,  the multipliers of a linear program (``flows.py``). Of more than ``_MOST_ARCS`` pairs (i, r)
+    crammer-singer,  the multipliers of a linear program (``flows.py``). Of more than ``_MOST_ARCS`` pairs
     weston-watkins   the nearest to their kinks take part, which is exact while b moves by less than they are
                      near; where it would move farther, the next program starts from there. Each is a descent:
                      if ``_MOST_STEPS`` did not suffice, the bound would be valid, only not the smallest.
