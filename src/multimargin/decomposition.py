@@ -10,12 +10,12 @@ run as converged. If rounding in the kernel rows hid a violation, the loop goes 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .engines.base import Certificate, Engine
-from .free_bias import FreeBias
+from .free_bias import BestBias, FreeBias, minimise_over_bias, start_balanced
 from .inner import Block, CoordinateDescent, InnerSolver
 from .low_rank import Leap, LowRank
 from .monitor import Monitor
@@ -43,8 +43,9 @@ class Decomposition:
         Rule that chooses the next samples.
     inner : InnerSolver
         Solver of the block subproblem.
-    stop : {"psi", "gain"}
-        Stop when max ψ_i ≤ tol (Crammer & Singer), or when max g_i/c_i ≤ tol (Niu & Yuan).
+    stop : {"psi", "gain", "gap"}
+        Stop when max ψ_i ≤ tol (Crammer & Singer), when max g_i/c_i ≤ tol (Niu & Yuan), or when Σ g_i ≤ tol P
+        (Didiot & Lauer's dual / U ≥ 1 - tol), which is seen when the rule looks at all samples.
     inner_share, inner_floor : float
         The block is solved to ``inner_share`` of its own violation, but no further than ``inner_floor``
         of ``tol``; where it is the whole problem, straight to that.
@@ -82,8 +83,13 @@ class Decomposition:
     leap: LowRank | None = None
 
     def __post_init__(self) -> None:
-        if self.stop not in ("psi", "gain"):
-            raise ValueError(f"stop must be 'psi' or 'gain', got {self.stop!r}.")
+        if self.stop not in ("psi", "gain", "gap"):
+            raise ValueError(f"stop must be 'psi', 'gain' or 'gap', got {self.stop!r}.")
+        if self.inner.keeps_sums and (self.settle or self.polish or self.leap is not None):
+            raise ValueError(
+                f"{self.inner!r} keeps the class sums of alpha, and settle, polish and leap do not: use it "
+                "without them."
+            )
 
     def check(self, problem: Problem) -> None:
         """Raise ``ValueError`` if a part cannot handle the machine."""
@@ -105,7 +111,10 @@ class Decomposition:
     ) -> Solution:
         """Solve the engine's problem; with ``free_bias`` the constant in its kernel is the proximal ρ."""
         self.check(engine.problem)
-        solve = self._solve_for_bias if free_bias else self._descend_and_prove
+        if self.inner.keeps_sums and not free_bias:
+            raise ValueError(f"{self.inner!r} keeps the class sums of alpha: it is for bias='free' only.")
+        proximal = free_bias and not self.inner.keeps_sums
+        solve = self._solve_for_bias if proximal else self._descend_and_prove
         with engine.running():
             status, proof = solve(engine, monitor, tol, rng, keep_interrupted)
         alpha, scores = engine.result()
@@ -130,19 +139,21 @@ class Decomposition:
         """Alternate descents and exact proofs until a proof succeeds, a limit is met, or neither helps."""
         dual, violation = math.inf, math.inf  # of the last proof
         leap = None if self.leap is None else Leap(self.leap, engine)
+        if self.inner.keeps_sums:
+            start_balanced(engine)
         for _ in range(_MOST_PROOFS):
             status = self._descend(engine, monitor, tol, rng, keep, leap)
             try:
                 if status in (Status.CONVERGED, Status.STALLED):
                     self._finish(engine, monitor, tol)
-                proof = engine.prove()
+                proof = self._prove(engine)
             except KeyboardInterrupt:
                 if not keep:
                     raise
-                status, proof = Status.INTERRUPTED, engine.prove()
+                status, proof = Status.INTERRUPTED, self._prove(engine)
             if status not in (Status.CONVERGED, Status.STALLED):
                 return status, proof
-            left = proof.violation if self.stop == "psi" else proof.gain
+            left = self._left(proof)
             if left <= tol:
                 return Status.CONVERGED, proof
             if not (falls(proof.dual, dual) or left < 0.5 * violation):
@@ -155,23 +166,37 @@ class Decomposition:
     ) -> tuple[Status, Certificate]:
         """Alternate descents with steps of the bias, until a balanced point is proved optimal."""
         bias, eps = FreeBias(engine), max(tol, _FIRST_EPS)
+        by_gap = self.stop == "gap"  # says nothing of the class sums: descents go by ψ, ever more exact
+        rounds = replace(self, stop="psi") if by_gap else self
         for _ in range(_MOST_BIAS_STEPS):
-            status = self._descend(engine, monitor, eps, rng, keep, None)
+            status = rounds._descend(engine, monitor, eps, rng, keep, None)
             bias.advance()
             limited = status not in (Status.CONVERGED, Status.STALLED)
-            if (limited or eps < tol) and bias.balance():
+            if (limited or by_gap or eps < tol) and bias.balance():
                 proof = engine.prove()
-                left = proof.violation if self.stop == "psi" else proof.gain
-                if limited or left <= tol:
+                if limited or self._left(proof) <= tol:
                     return status if limited else Status.CONVERGED, proof
-            eps = max(_BIAS_FALL * eps, (_BIAS_AIM if eps > tol else _LEAST_EPS) * tol)
+            least = _POLISH_EPS if by_gap else (_BIAS_AIM if eps > tol else _LEAST_EPS) * tol
+            eps = max(least, _BIAS_FALL * eps)
         return Status.STALLED, engine.prove()
+
+    def _prove(self, engine: Engine) -> Certificate:
+        """The certificate of the current point, at its best bias where the solver leaves the bias out."""
+        if self.inner.keeps_sums:
+            minimise_over_bias(engine)
+        return engine.prove()
+
+    def _left(self, proof: Certificate) -> float:
+        """What ``stop`` bounds by ``tol``."""
+        return {"psi": proof.violation, "gain": proof.gain, "gap": proof.gap / proof.primal}[self.stop]
 
     def _inner_eps(self, problem: Problem, block: Block, n: int, tol: float) -> float:
         """How exactly to solve the block of ``n`` samples' problem, in the inner solver's own measure."""
         psi = self.inner.measure == "psi"
         least = self.inner_floor * tol * (problem.kappa if psi else 1.0)
-        if len(block.W) in (1, n):
+        if self.stop == "gap":  # tol says nothing of single samples then
+            least = 0.0
+        elif len(block.W) in (1, n):
             return least
         measures = problem.measure(block.rows())
         start = measures[0].max() if psi else problem.closeness(*measures, block.C).max()
@@ -207,8 +232,14 @@ class Decomposition:
     ) -> Status:
         """Iterate until the rule finds no violator, a limit is met, or nothing moves."""
         n, still, flat, lowest = engine.n, 0, 0, math.inf
+        bias = BestBias(engine) if self.inner.keeps_sums else None
+        rule = ("gain", 0.0) if self.stop == "gap" else (self.stop, _AIM * tol)
         try:
-            for choice in self.working_set.choose(engine, self.stop, _AIM * tol, rng):
+            for choice in self.working_set.choose(engine, *rule, rng):
+                if bias is not None:
+                    choice = bias.renew(choice)
+                if self.stop == "gap" and choice.gap <= _AIM * tol * (choice.gap - engine.dual):
+                    return Status.CONVERGED
                 if status := monitor.exhausted():
                     return status
                 block = engine.block(choice.W, keep=self.working_set.grows)

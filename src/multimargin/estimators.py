@@ -252,7 +252,7 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         return Task(problem, kernel, X, y, C, offset, start)
 
     def _solve(self, task: Task, model: ModelMaker, X: Any, y: Any) -> Solution:
-        method = find_method(self.solver, self.working_set_size, self.machine)
+        method = find_method(self.solver, self.working_set_size, self.machine, self.bias == "free")
         seed = self._seed()
         options = EngineOptions(
             effective_threads(self.n_threads),
@@ -334,7 +334,7 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         if self.working_set_size != "auto":
             check_integer("working_set_size", self.working_set_size, 1)
         find_engine(self.engine)
-        find_method(self.solver, self.working_set_size, self.machine)
+        find_method(self.solver, self.working_set_size, self.machine, self.bias == "free")
 
     def _previous_alpha(self, n: int, labels: np.ndarray) -> FloatArray | None:
         """The previous solution, if it is of this problem's shape."""

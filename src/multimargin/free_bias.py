@@ -8,18 +8,26 @@ feasible set, so that all solvers without bias apply. With the kernel K + ρ and
 At a solution of a round the gradient is that of the machine with the new b, so only Σ_i α_i = 0 can be wrong.
 What is left of it in the end is moved on to the variables off their bounds: δ_i = spread(room_i, μ), with the
 μ (m,) of Σ_i δ_i = -Σ_i α_i. The certificate of that point is then a true duality gap.
+
+A solver whose steps keep Σ_i α_i (``InnerSolver.keeps_sums``) starts at 0 and needs none of this. Its points
+have a bias only to be judged by: the one that minimises the primal at their scores (``intercepts.py``).
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .engines.base import Engine
+from .intercepts import best_bias
 from .typing import FloatArray
+from .working_set import Choice
 
 _WEIGHT = 0.1  # ρ, of the mean K_ii: small, so that the blocks stay well conditioned
 _FIRST_BIAS = 2.0  # ρ is at least what makes a bias of this size in one round where all samples are bounded
 _MOST_MOVED = 0.5  # of the room of a variable
+_BALANCED = 1e-12  # of Σ_i C_i: class sums that count as 0
 
 
 def proximal_weight(diagonal: FloatArray, C: FloatArray, m: int) -> float:
@@ -45,14 +53,45 @@ class FreeBias:
         room = problem.room(alpha, task.y, task.C)
         ids = np.flatnonzero(room.any(axis=1))
         room, y = room[ids], task.y[ids]
+        rounding = 1e-6 * np.abs(alpha.sum(axis=0)).max()
         for _ in range(2):  # once more for the rounding of the first
             sums = alpha.sum(axis=0)
             columns = [problem.spread(room, unit, y).sum(axis=0) for unit in np.eye(engine.m)]
             mu = np.linalg.lstsq(np.stack(columns, axis=1), -sums, rcond=1e-10)[0]
             delta = problem.spread(room, mu, y)
             left = np.abs(sums + delta.sum(axis=0)).max()
-            if np.ptp(mu) > _MOST_MOVED or left > 1e-6 * np.abs(sums).max():
+            if np.ptp(mu) > _MOST_MOVED or left > rounding:
                 return False
             alpha[ids] += delta
         engine.place(alpha)
         return True
+
+
+def start_balanced(engine: Engine) -> None:
+    """Make Σ_i α_i = 0, if need be by starting from zero."""
+    if np.abs(engine.sums()).max() <= _BALANCED * float(engine.task.C.sum()):
+        return
+    if not FreeBias(engine).balance():
+        engine.place(np.zeros((engine.n, engine.m)))
+
+
+def minimise_over_bias(engine: Engine) -> None:
+    """Give the engine the bias of the smallest primal at its scores."""
+    task, (_, S) = engine.task, engine.result()
+    engine.shift(best_bias(engine.problem, S, task.y, task.C, engine.bias) - engine.bias)
+
+
+class BestBias:
+    """The bias of an engine whose solver keeps Σ_i α_i = 0, renewed once a pass over the samples."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine, self._visited = engine, engine.n
+
+    def renew(self, choice: Choice) -> Choice:
+        """The choice, with the gap at a new bias if it is time for one and the rule knows the gap."""
+        due = self._visited >= self._engine.n and not math.isnan(choice.gap)
+        self._visited = len(choice.W) + (0 if due else self._visited)
+        if not due:
+            return choice
+        minimise_over_bias(self._engine)
+        return choice._replace(gap=self._engine.worst(1).gap)

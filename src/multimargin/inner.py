@@ -60,6 +60,11 @@ class InnerSolver(ABC):
         str
     ]  # what ``eps`` bounds: "psi" (max ψ_i, in units of the scores) or "gain" (max g_i/c_i)
 
+    @property
+    def keeps_sums(self) -> bool:
+        """Whether its steps leave Σ_i α_i as it was, so that a free bias needs nothing else."""
+        return False
+
     @abstractmethod
     def solve(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
         """Solve the block to ``eps`` in place; return the iterations (single-sample updates for CD)."""

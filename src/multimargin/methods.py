@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .decomposition import Decomposition
+from .frank_wolfe import FrankWolfe
 from .inner import CoordinateDescent, ProjectedGradient
 from .interior_point import InteriorPoint
 from .low_rank import LowRank
 from .problems import PROBLEMS
-from .working_set import Gain, Growing, MaxViolator, Practical
+from .working_set import Gain, Growing, MaxViolator, Practical, Random
 
 METHODS: dict[str, Decomposition] = {
     # Crammer & Singer (2001): one sample a step, active set, cooling, fixed-point update.
@@ -22,6 +23,9 @@ METHODS: dict[str, Decomposition] = {
     ),
     # Niu & Yuan's DASMC: Algorithm 4 with Algorithm 3, stopped on ℓ; then its support vectors are settled.
     "dasmc": Decomposition(Practical(q=400, n_new=200), ProjectedGradient(), stop="gain", settle=True),
+    # Didiot & Lauer's MSVMpack: one step of Frank-Wolfe on a random chunk, until the duality gap is at most
+    # tol of the primal (theirs is tol=0.02).
+    "msvmpack": Decomposition(Random(q=10), FrankWolfe(), stop="gap"),
     # The fastest we know: all support vectors at once, exact coordinate descent in stages.
     "auto": Decomposition(
         Growing(),
@@ -33,21 +37,30 @@ METHODS: dict[str, Decomposition] = {
     ),
 }
 
-# Machines that need other parts under the same name: those with a box instead of a simplex.
+# Machines that need other parts under the same name: those with a box instead of a simplex; Crammer-Singer,
+# whose samples MSVMpack ranks.
 _BOX = Decomposition(
     Growing(), CoordinateDescent("sort", relax=1.2, reach=0.1, faces=True), inner_floor=0.7, polish=100
 )
 VARIANTS: dict[tuple[str, str], Decomposition] = {
     ("auto", machine): _BOX for machine in PROBLEMS if machine != "crammer-singer"
 }
+VARIANTS["msvmpack", "crammer-singer"] = Decomposition(MaxViolator(q=10), FrankWolfe(), stop="gap")
+# The same for a free bias, where a method has steps of its own for it instead of the proximal scheme.
+FREE_BIAS: dict[str, Decomposition] = {
+    "msvmpack": Decomposition(Random(q=10), FrankWolfe(balanced=True), stop="gap")
+}
 
 
-def find_method(solver: str | Decomposition, working_set_size: int | str, machine: str) -> Decomposition:
+def find_method(
+    solver: str | Decomposition, working_set_size: int | str, machine: str, free_bias: bool = False
+) -> Decomposition:
     """The decomposition of that name, with its working-set size replaced if one is given."""
     if isinstance(solver, Decomposition):
         method = solver
     elif solver in METHODS:
         method = VARIANTS.get((solver, machine), METHODS[solver])
+        method = FREE_BIAS.get(solver, method) if free_bias else method
     else:
         raise ValueError(
             f"Unknown solver {solver!r}. Use one of {', '.join(map(repr, METHODS))}, or a Decomposition."

@@ -263,6 +263,36 @@ class Cyclic(WorkingSet):
         return math.ceil(n / self.q)
 
 
+@dataclass(frozen=True)
+class Random(WorkingSet):
+    """``q`` samples drawn at random each step, whether they violate or not: MSVMpack's rule (Didiot & Lauer).
+
+    All samples are measured once a pass, that is, every n/q steps.
+    """
+
+    name: ClassVar[str] = "random"
+    q: int = 10
+
+    def __post_init__(self) -> None:
+        _check_size("q", self.q)
+
+    def choose(self, engine: Engine, stop: str, tol: float, rng: np.random.Generator) -> Iterator[Choice]:
+        size = min(self.q, engine.n)
+        while True:
+            worst = engine.worst(1, rank="psi", stop=stop, above=tol)
+            if not len(worst.ids):
+                return
+            for step in range(math.ceil(engine.n / self.q)):
+                W = np.sort(rng.choice(engine.n, size, replace=False, shuffle=False))
+                yield Choice(W, worst.violation, worst.gap if step == 0 else math.nan)
+
+    def resized(self, size: int) -> Self:
+        return replace(self, q=size)
+
+    def patience(self, n: int) -> int:
+        return 20 * math.ceil(n / self.q)  # all of them miss a given sample with a chance of e^-20
+
+
 def _check_size(name: str, value: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise ValueError(f"{name} must be an integer >= 1, got {value!r}.")

@@ -35,6 +35,10 @@ class BoxProblem(Problem):
         """Largest β of each sample."""
         return C
 
+    def farthest(self, C: FloatArray) -> FloatArray:
+        """Bound of β in linear problems, which need one."""
+        return self.bound(C)
+
     def measure(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         beta, gamma = self.beta(rows.alpha, rows.y), self.gamma(rows.G, rows.y)
         return self._violation(beta, gamma, rows.C), self._gap(beta, gamma, rows.C)
@@ -55,7 +59,7 @@ class BoxProblem(Problem):
         return np.where(free.any(axis=1), 0, np.where(alpha.any(axis=1), 2, 1))
 
     def vertex(self, G: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
-        return self.alpha(np.where(self.gamma(G, y) < 0, C[:, None], 0.0), y)
+        return self.alpha(np.where(self.gamma(G, y) < 0, self.farthest(C)[:, None], 0.0), y)
 
     def room(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         beta = self.beta(alpha, y)

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..typing import FloatArray, LabelArray
 from .base import ON_BOUND, Rows
-from .box import solve_clipped, with_rest, without_own
+from .box import with_rest, without_own
 from .lee_lin_wahba import LeeLinWahba
 
 _MOST = 1000.0  # of C_i: bound of β in the linear problem of Frank-Wolfe, as MSVMpack bounds its LP
@@ -45,13 +45,28 @@ class MSVM2(LeeLinWahba):
     def bound(self, C: FloatArray) -> FloatArray:
         return np.full(len(C), np.inf)
 
-    def loss(self, S: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+    def farthest(self, C: FloatArray) -> FloatArray:
+        return _MOST * C
+
+    def slopes(self, S: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+        """β̂, the gradient of each sample's loss before its mean is taken off."""
+        # μ = Σ_A t / (m - |A|), A the longest prefix of the largest t with t_r + μ > 0 all along.
+        rows = np.arange(len(y))
         t = 2.0 * C[:, None] * (S + self.kappa)
-        t[np.arange(len(y)), y] = np.nan
-        mu = solve_clipped(t, 1.0, self.bound(C), np.zeros(len(y)), float(self.m))
-        slack = np.nan_to_num(np.maximum(t + mu[:, None], 0.0))
-        total = slack.sum(axis=1)
-        return np.asarray(((slack**2).sum(axis=1) - total**2 / self.m) / (4.0 * C))
+        t[rows, y] = -np.inf
+        ordered = -np.sort(-t, axis=1)[:, :-1]
+        means = np.cumsum(ordered, axis=1) / (self.m - np.arange(1, self.m))
+        active = np.logical_and.accumulate(ordered + means > 0, axis=1).sum(axis=1)
+        mu = np.where(active > 0, means[rows, np.maximum(active, 1) - 1], 0.0)
+        return np.maximum(t + mu[:, None], 0.0)
+
+    def loss_of(self, slopes: FloatArray, C: FloatArray) -> FloatArray:
+        """The loss of each sample from its slopes."""
+        squares = np.einsum("ij,ij->i", slopes, slopes)
+        return np.asarray((squares - slopes.sum(axis=1) ** 2 / self.m) / (4.0 * C))
+
+    def loss(self, S: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+        return self.loss_of(self.slopes(S, y, C), C)
 
     def measure(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         alpha, G, y, C = rows
@@ -64,9 +79,6 @@ class MSVM2(LeeLinWahba):
 
     def closeness(self, violation: FloatArray, gain: FloatArray, C: FloatArray) -> FloatArray:
         return violation / self.kappa
-
-    def vertex(self, G: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
-        return self.alpha(np.where(self.gamma(G, y) < 0, _MOST * C[:, None], 0.0), y)
 
     def room(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         beta = self.beta(alpha, y)
