@@ -1,14 +1,20 @@
-"""The judge is judged: its kernels against scikit-learn's, its QP solver against optimality conditions."""
+"""The judge is judged: its kernels against scikit-learn's, its machines against derivatives of their margins,
+its QP solver against optimality conditions."""
+
+from itertools import product
 
 import numpy as np
 import pytest
 from oracle import (
+    MACHINES,
     assert_feasible,
     certify,
+    interior_point,
     kernel_matrix,
     project_simplex,
+    random_point,
+    solve,
     solve_binary,
-    solve_crammer_singer,
 )
 from sklearn.metrics import pairwise
 
@@ -36,15 +42,102 @@ def test_normalised_polynomial_has_unit_diagonal(wine):
     assert (np.abs(K) <= 1 + 1e-12).all()
 
 
+class Tiny:
+    """12 random samples of 4 classes (2 for the binary machine) with unequal costs."""
+
+    def __init__(self, machine, seed=0):
+        self.rng = np.random.default_rng(seed)
+        self.machine, self.binary = machine, machine == "c-svc"
+        self.m = 1 if self.binary else 4
+        self.y = np.arange(12) % (2 if self.binary else 4)
+        self.C = self.rng.uniform(0.3, 3.0, 12)
+        self.K = kernel_matrix("rbf", self.rng.normal(size=(12, 2)), gamma=0.5)
+        self.alpha = random_point(machine, self.y, self.m, self.C, self.rng)
+
+    def bias(self):
+        b = self.rng.normal(size=self.m)
+        return b - b.mean() * MACHINES[self.machine].margin.centred
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_multipliers_are_those_of_the_margins(machine):
+    """alpha = -J' beta, J the derivative of shortfalls in the scores; centred where scores sum to zero."""
+    tiny, margin = Tiny(machine), MACHINES[machine].margin
+    beta = margin.lower(tiny.alpha, tiny.y)
+    zero = np.zeros((12, tiny.m))
+    J = [margin.shortfall(zero + unit, tiny.y) - margin.shortfall(zero, tiny.y) for unit in np.eye(tiny.m)]
+    alpha = -np.einsum("kir,ir->ik", np.array(J), beta)
+    alpha -= margin.centred * alpha.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(tiny.alpha, alpha, atol=1e-12)
+    np.testing.assert_allclose(margin.lift(beta, tiny.y), alpha, atol=1e-12)
+    assert margin.shortfall(zero, tiny.y).max() == margin.kappa(tiny.m)
+
+
+def test_squared_loss_is_its_slack_problem():
+    """min 1/2 xi'Hxi with H = 2 (I + 11') over xi = shortfall + u, u >= 0, by the QP solver."""
+    rng, cost = np.random.default_rng(2), MACHINES["msvm2"].cost
+    short, H = rng.normal(size=(40, 5)), 2 * (np.eye(4) + 1)
+    pair = np.eye(5)[rng.integers(5, size=40)] == 0
+    for row, there in zip(short, pair, strict=True):
+        u, _ = interior_point(H, H @ row[there], np.zeros((0, 4)), np.zeros(0))
+        xi = row[there] + u
+        expected = 3.0 * (xi @ xi + xi.sum() ** 2)
+        found = cost.loss((row * there)[None], there[None], np.array([3.0]))[0]
+        assert found == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("seed", range(5))
+def test_gaps_are_not_negative(machine, seed):
+    """Weak duality, sample by sample, at a random point with a random bias."""
+    tiny = Tiny(machine, seed)
+    assert_feasible(tiny.alpha, tiny.y, tiny.C, machine=machine)
+    found = certify(tiny.K, tiny.y, tiny.alpha, tiny.C, machine, tiny.bias())
+    assert (found.gain >= -1e-12 * found.scale).all()
+    assert found.gain.max() > 1e-3 and found.psi.max() > 1e-3
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
 @pytest.mark.parametrize("name", ["linear", "rbf"])
-def test_crammer_singer_solver_is_optimal(name, iris):
+def test_solver_is_optimal(name, bias, machine, iris):
     X, y = iris
-    K, C = kernel_matrix(name, X, gamma=0.5), np.linspace(0.5, 2.0, len(y))
-    alpha = solve_crammer_singer(K, y, C)
-    assert_feasible(alpha, y, C)
-    found = certify(K, y, alpha, C)
-    assert found.psi.max() < 1e-6
-    assert 0 <= found.gap + 1e-12 and found.gap < 1e-8 * found.primal
+    X, y = (X[y > 0], y[y > 0] - 1) if machine == "c-svc" else (X, y)
+    K = kernel_matrix(name, X, gamma=0.5, offset=float(bias == "regularized"))
+    C = np.linspace(0.5, 2.0, len(y))
+    alpha, b = solve(K, y, C, machine, free=bias == "free")
+    assert_feasible(alpha, y, C, machine=machine, free=bias == "free")
+    found = certify(K, y, alpha, C, machine, b)
+    assert found.psi.max() < 1e-5 * found.kappa
+    assert abs(found.gap) < 1e-8 * found.primal
+
+
+SPOILED = {
+    "row sum": lambda alpha, y, C: alpha + 1e-6 * C[:, None],
+    "not finite": lambda alpha, y, C: alpha * np.nan,
+    "negative": lambda alpha, y, C: -alpha,
+    "too large": lambda alpha, y, C: 10 * alpha,
+}
+
+
+NO_SUCH_CONSTRAINT = {("row sum", "one-vs-rest"), ("row sum", "c-svc"), ("too large", "msvm2")}
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "machine"),
+    [pair for pair in product(SPOILED, MACHINES) if pair not in NO_SUCH_CONSTRAINT],
+)
+def test_infeasible_points_are_refused(spoiled, machine):
+    tiny = Tiny(machine)
+    with pytest.raises(AssertionError):
+        assert_feasible(SPOILED[spoiled](tiny.alpha, tiny.y, tiny.C), tiny.y, tiny.C, machine=machine)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_columns_must_sum_to_zero_with_a_free_bias(machine):
+    tiny = Tiny(machine)
+    with pytest.raises(AssertionError):
+        assert_feasible(tiny.alpha, tiny.y, tiny.C, machine=machine, free=True)
 
 
 def test_binary_solver_beats_random_feasible_points(iris):
