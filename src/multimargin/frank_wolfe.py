@@ -12,10 +12,9 @@ problem falls apart into samples (``Problem.vertex``). With one, u must have the
     crammer-singer,  the cheapest flow of ``flows.py``
     weston-watkins
 
-The method converges like 1/t, and is here for comparison. For msvm2, whose set is unbounded, the linear
-problem bounds β by a large constant, as MSVMpack does: its vertices are far away, steps are short and zigzag,
-and it is slower than for the other machines. Coordinate descent or projected gradient serve all of them
-better.
+The method converges like 1/t, and is here for comparison: coordinate descent serves all machines better. For
+msvm2, whose set is unbounded, the linear problem bounds β by a large multiple of C_i, as MSVMpack does by a
+constant: vertices are far away, and a step hardly shrinks anything while something in the block is to grow.
 """
 
 from __future__ import annotations
@@ -63,8 +62,9 @@ class FrankWolfe(InnerSolver):
 
     def solve(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
         alpha, G, y, C = block.alpha, block.G, block.y, block.C
-        # ⟨-G, d⟩ is the sum of the samples' gaps, each at least 0: below this no g_i/c_i is above eps.
-        enough = max(0.0, eps * problem.gap_scale * float(C.min()))
+        # ⟨-G, d⟩ is the sum of the samples' gaps, each at least 0: below this no g_i/c_i is above eps. A first
+        # step is made even so: what is little here may be all that can be had while the class sums stay.
+        enough = eps * problem.gap_scale * float(C.min())
         sums = alpha.sum(axis=0)
         for step in range(self.max_iter):
             if self.balanced:
@@ -72,7 +72,7 @@ class FrankWolfe(InnerSolver):
             else:
                 direction = problem.vertex(G, y, C) - alpha
             gap = -float(np.vdot(G, direction))
-            if gap <= enough:
+            if gap <= (enough if step else 0.0):
                 return step
             change = block.K @ direction
             curvature = float(np.vdot(direction, change))
