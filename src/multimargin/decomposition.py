@@ -171,14 +171,16 @@ class Decomposition:
         for _ in range(_MOST_BIAS_STEPS):
             status = rounds._descend(engine, monitor, eps, rng, keep, None)
             bias.advance()
-            limited = status not in (Status.CONVERGED, Status.STALLED)
-            if (limited or by_gap or eps < tol) and bias.balance():
+            if status not in (Status.CONVERGED, Status.STALLED):
+                break
+            if (by_gap or eps < tol) and bias.balance():
                 proof = engine.prove()
-                if limited or self._left(proof) <= tol:
-                    return status if limited else Status.CONVERGED, proof
+                if self._left(proof) <= tol:
+                    return Status.CONVERGED, proof
             least = _POLISH_EPS if by_gap else (_BIAS_AIM if eps > tol else _LEAST_EPS) * tol
             eps = max(least, _BIAS_FALL * eps)
-        return Status.STALLED, engine.prove()
+        bias.settle()
+        return status if status is not Status.CONVERGED else Status.STALLED, engine.prove()
 
     def _prove(self, engine: Engine) -> Certificate:
         """The certificate of the current point, at its best bias where the solver leaves the bias out."""

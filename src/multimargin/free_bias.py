@@ -27,6 +27,7 @@ from .working_set import Choice
 _WEIGHT = 0.1  # ρ, of the mean K_ii: small, so that the blocks stay well conditioned
 _FIRST_BIAS = 2.0  # ρ is at least what makes a bias of this size in one round where all samples are bounded
 _MOST_MOVED = 0.5  # of the room of a variable
+_MOST_PROJECTIONS = 30
 _BALANCED = 1e-12  # of Σ_i C_i: class sums that count as 0
 
 
@@ -66,13 +67,29 @@ class FreeBias:
         engine.place(alpha)
         return True
 
+    def settle(self) -> None:
+        """Make Σ_i α_i = 0 from anywhere, and take the bias of the smallest primal there.
+
+        Where the variables off their bounds have no room for that, projections on the class sums and on the
+        rows' sets in turn lead to a point where they have; from hopeless points, zero is one.
+        """
+        engine, task = self._engine, self._engine.task
+        for _ in range(_MOST_PROJECTIONS):
+            if self.balance():
+                break
+            alpha, ids = engine.result()[0].copy(), engine.support
+            excess = alpha[ids].mean(axis=0)
+            alpha[ids] = engine.problem.project(alpha[ids] - excess, task.y[ids], task.C[ids])
+            engine.place(alpha)
+        else:
+            engine.place(np.zeros((engine.n, engine.m)))
+        minimise_over_bias(engine)
+
 
 def start_balanced(engine: Engine) -> None:
-    """Make Σ_i α_i = 0, if need be by starting from zero."""
-    if np.abs(engine.sums()).max() <= _BALANCED * float(engine.task.C.sum()):
-        return
-    if not FreeBias(engine).balance():
-        engine.place(np.zeros((engine.n, engine.m)))
+    """Make Σ_i α_i = 0."""
+    if np.abs(engine.sums()).max() > _BALANCED * float(engine.task.C.sum()):
+        FreeBias(engine).settle()
 
 
 def minimise_over_bias(engine: Engine) -> None:
