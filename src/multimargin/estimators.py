@@ -71,9 +71,9 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         "auto" (fastest), a paper's method by name ("mcsvm", "ell-based", "dasmc", "msvmpack"), or a
         :class:`multimargin.Decomposition` built by hand.
     tol : float, default=1e-3
-        Largest KKT violation allowed, in units of the margin; for "msvmpack" the duality gap, as a share of the
-        primal (theirs is 0.02). "auto" goes further on problems of at
-        most 100 samples, where that costs milliseconds.
+        Largest KKT violation allowed, in units of the margin; for "msvmpack" the duality gap, as a share of
+        the primal (its authors' is 0.02). "auto" goes further on problems of at most 100 samples, where that
+        costs milliseconds.
     max_iter : int, default=-1
         Largest number of outer iterations; -1 is no limit.
     time_limit : float or None, default=None
