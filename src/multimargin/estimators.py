@@ -68,11 +68,12 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         "regularized" gives every class a bias that is penalised like the weights (kernel K + 1), "free" one
         that is not penalised.
     solver : str or Decomposition, default="auto"
-        "auto" (fastest), a paper's method by name ("mcsvm", "ell-based", "dasmc"), or a
+        "auto" (fastest), a paper's method by name ("mcsvm", "ell-based", "dasmc", "msvmpack"), or a
         :class:`multimargin.Decomposition` built by hand.
     tol : float, default=1e-3
-        Largest KKT violation allowed, in units of the margin. "auto" goes further on problems of at
-        most 100 samples, where that costs milliseconds.
+        Largest KKT violation allowed, in units of the margin; for "msvmpack" the duality gap, as a share of
+        the primal (its authors' is 0.02). "auto" goes further on problems of at most 100 samples, where that
+        costs milliseconds.
     max_iter : int, default=-1
         Largest number of outer iterations; -1 is no limit.
     time_limit : float or None, default=None

@@ -62,7 +62,7 @@ class FrankWolfe(InnerSolver):
 
     def solve(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
         alpha, G, y, C = block.alpha, block.G, block.y, block.C
-        # ⟨-G, d⟩ is the sum of the samples' gaps, each at least 0: below this no g_i/c_i is above eps. A first
+        # ⟨-G, d⟩ is the sum of the samples' gaps, each at least 0: below it no g_i/c_i is above eps. A first
         # step is made even so: what is little here may be all that can be had while the class sums stay.
         enough = eps * problem.gap_scale * float(C.min())
         sums = alpha.sum(axis=0)

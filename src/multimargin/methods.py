@@ -45,7 +45,7 @@ _BOX = Decomposition(
 VARIANTS: dict[tuple[str, str], Decomposition] = {
     ("auto", machine): _BOX for machine in PROBLEMS if machine != "crammer-singer"
 }
-# MSVMpack ranks by ψ. Frank-Wolfe hardly ever brings a weight down to zero, and ψ counts the smallest in full:
+# MSVMpack ranks by ψ. Frank-Wolfe hardly ever brings a weight to zero, and ψ counts the smallest in full:
 # on segment the gap was 11% after 110,000 steps. The gain weighs the same conditions, and needs 3,300 to 2%.
 VARIANTS["msvmpack", "crammer-singer"] = Decomposition(Gain(q=10), FrankWolfe(), stop="gap")
 # The same for a free bias, where a method has steps of its own for it instead of the proximal scheme. Its
