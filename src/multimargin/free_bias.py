@@ -28,7 +28,7 @@ _WEIGHT = 0.1  # ρ, of the mean K_ii: small, so that the blocks stay well condi
 _FIRST_BIAS = 2.0  # ρ is at least what makes a bias of this size in one round where all samples are bounded
 _MOST_MOVED = 0.5  # of the room of a variable
 _MOST_PROJECTIONS = 30
-_BALANCED = 1e-12  # of Σ_i C_i: class sums that count as 0
+_BALANCED = 1e-14  # of Σ_i C_i: class sums that count as 0
 
 
 def proximal_weight(diagonal: FloatArray, C: FloatArray, m: int) -> float:
@@ -54,7 +54,7 @@ class FreeBias:
         room = problem.room(alpha, task.y, task.C)
         ids = np.flatnonzero(room.any(axis=1))
         room, y = room[ids], task.y[ids]
-        rounding = 1e-6 * np.abs(alpha.sum(axis=0)).max()
+        rounding = max(1e-6 * np.abs(alpha.sum(axis=0)).max(), _BALANCED * task.C.sum())
         for _ in range(2):  # once more for the rounding of the first
             sums = alpha.sum(axis=0)
             columns = [problem.spread(room, unit, y).sum(axis=0) for unit in np.eye(engine.m)]
