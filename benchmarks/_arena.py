@@ -19,6 +19,7 @@ from peers.storage import write_split
 
 TOL = 1e-3
 STARTING = 120.0  # seconds for imports, loading and a small fit
+MORE = {"intercept": "intercept_", "machine": "machine", "bias": "bias"}  # said of ours only
 
 
 class View(NamedTuple):
@@ -167,7 +168,7 @@ class Arena:
         return self._workers[name].ask("fit", limit=cap, **self._parameters(name, C, changes))
 
     def _judge(self, result: Result, C: float, changes: dict[str, Any]) -> None:
-        """By the coefficients of the last fit's model, if it is a Crammer-Singer one; weights are kept."""
+        """By the coefficients of the last fit's model, if it has any; weights are kept."""
         file = self._file("coefficients.npz")
         if not self._workers[result.name].ask("coefficients", file=str(file))["found"]:
             return
@@ -175,7 +176,12 @@ class Arena:
             if "weights" in found:
                 result.weights = Weights(found["weights"], found["classes"])
                 return
-            result.coefficients = Coefficients(found["support"], found["dual_coef"], found["classes"])
+            result.coefficients = Coefficients(
+                found["support"],
+                found["dual_coef"],
+                found["classes"],
+                **{name: found[key][()] for key, name in MORE.items() if key in found},
+            )
         view = self.views[self.contenders[result.name].view]
         gamma = changes.get("gamma", view.gamma)
         try:

@@ -26,11 +26,14 @@ BLOCK_VALUES = 1 << 22  # kernel values held at a time
 
 
 class Coefficients(NamedTuple):
-    """A Crammer-Singer model by its coefficients alone, in the names of a fitted KernelSVC."""
+    """A machine by its coefficients alone, in the names of a fitted KernelSVC."""
 
     support_: np.ndarray
     dual_coef_: np.ndarray
     classes_: np.ndarray
+    intercept_: np.ndarray | float = 0.0
+    machine: str = "crammer-singer"
+    bias: str = "none"  # or "free"
 
 
 class Weights(NamedTuple):
@@ -51,7 +54,7 @@ class Judgement:
     support: int
     accuracy: float  # per cent
     psi: float  # largest violation, in units of the margin
-    gain: float  # largest g_i / C_i, Niu & Yuan's measure
+    gain: float  # largest g_i / c_i, Niu & Yuan's measure
     primal: float
     dual: float
     gap: float
@@ -117,23 +120,26 @@ def timed_fit(model, split: Split):
 def judge(model: Any, split: Split, C: float, gamma: float | None) -> tuple[Judgement, np.ndarray]:
     """The worth of a model (a fitted one or Coefficients), and the labels it gives the test rows.
 
-    The kernel is linear where ``gamma`` is None.
+    The kernel is linear where ``gamma`` is None; the bias is none or a free one.
     """
-    alpha, y = full_alpha(model, split.n), codes(model, split.y_train)
+    alpha, y, free = full_alpha(model, split.n), codes(model, split.y_train), model.bias == "free"
     try:
-        assert_feasible(alpha, y, C)
+        assert_feasible(alpha, y, C, machine=model.machine, free=free)
     except AssertionError:
+        sums = [np.abs(alpha.sum(axis=axis)).max() for axis in (1, 0)]
         raise InfeasibleError(
-            f"a row of its coefficients sums to {np.abs(alpha.sum(axis=1)).max():.2g}, or exceeds C"
+            f"no point of {model.machine}'s dual: a row of its coefficients sums to {sums[0]:.2g}, "
+            f"a column to {sums[1]:.2g}, or one passes its bound"
         ) from None
-    found = certify(kernel_rows(split.X_train, split.X_train, gamma), y, alpha, C)
+    K = kernel_rows(split.X_train, split.X_train, gamma)
+    found = certify(K, y, alpha, C, model.machine, model.intercept_ if free else None)
     scores = kernel_rows(split.X_test, split.X_train[model.support_], gamma) @ model.dual_coef_
-    labels = model.classes_[scores.argmax(axis=1)]
+    labels = model.classes_[(scores + model.intercept_).argmax(axis=1)]
     judgement = Judgement(
         support=len(model.support_),
         accuracy=accuracy(labels, split.y_test),
-        psi=float(found.psi.max()),
-        gain=float(found.gain.max()) / C,
+        psi=float(found.psi.max()) / found.kappa,
+        gain=float((found.gain / found.scale).max()),
         primal=found.primal,
         dual=found.dual,
         gap=found.gap,

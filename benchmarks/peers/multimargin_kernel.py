@@ -47,7 +47,14 @@ class Adapter:
 
     def coefficients(self):
         model = self.model
-        return {"support": model.support_, "dual_coef": model.dual_coef_, "classes": model.classes_}
+        return {
+            "support": model.support_,
+            "dual_coef": model.dual_coef_,
+            "classes": model.classes_,
+            "intercept": model.intercept_,
+            "machine": model.machine,
+            "bias": model.bias,
+        }
 
 
 def plain(value):

@@ -12,4 +12,9 @@ class Adapter(multimargin_kernel.Adapter):
         return LinearSVC(C=C, tol=tol, fit_intercept=False, n_threads=self.threads, **options)
 
     def coefficients(self):
-        return super().coefficients() | {"dual_coef": self.model.dual_coef_.toarray()}
+        model = self.model
+        return {
+            "support": model.support_,
+            "dual_coef": model.dual_coef_.toarray(),
+            "classes": model.classes_,
+        }
