@@ -53,6 +53,7 @@ def missing_kernlab() -> str | None:
 
 OURS, STORED = "multimargin", "multimargin, stored"
 SVC, INTELEX = "scikit-learn SVC", "intelex SVC"
+SPOC, KBB = "kernlab spoc-svc", "kernlab kbb-svc"
 CACHE = {"cache_size": PEER_CACHE}
 CONTENDERS = {
     contender.name: contender
@@ -66,14 +67,14 @@ CONTENDERS = {
         ),
         Contender("LIBSVM, OpenMP", "libsvm", "one-vs-one", "libsvm", options=CACHE, short_rows=5000),
         Contender(
-            "kernlab spoc-svc",
+            SPOC,
             "kernlab",
             "Crammer-Singer",
             options={"type": "spoc-svc"} | CACHE,
             short_rows=1000,
         ),
         Contender(
-            "kernlab kbb-svc",
+            KBB,
             "kernlab",
             "Weston-Watkins",
             options={"type": "kbb-svc"} | CACHE,
@@ -82,6 +83,12 @@ CONTENDERS = {
         Contender("scikit-learn LinearSVC", "scikit_linear", "linear Crammer-Singer", short_rows=5000),
         Contender("LIBLINEAR", "liblinear", "linear Crammer-Singer", "liblinear", short_rows=5000),
     )
+}
+
+# All machines by our default method.
+MACHINES = {
+    machine: Contender(machine, "multimargin_kernel", machine, options={"machine": machine})
+    for machine in ("crammer-singer", "weston-watkins", "one-vs-rest", "lee-lin-wahba", "msvm2")
 }
 
 # Linear Crammer-Singer machines without intercept, whose weights are judged.
