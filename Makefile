@@ -3,14 +3,15 @@ PYTHON ?= python3
 VENV ?= .venv
 BENCH ?= $(addprefix benchmarks/,against_peers.py robust.py grid.py scaling.py prediction.py memory.py)
 LINEAR := $(addprefix benchmarks/,linear_peers.py linear_scale.py)
-PAPERS := $(addprefix benchmarks/,bars.py table2.py figures_cs.py table2_linear.py figures_linear.py)
+PAPERS := $(addprefix benchmarks/,bars.py table2.py figures_cs.py table2_linear.py figures_linear.py \
+	table2_msvmpack.py table4_msvmpack.py)
 
 BIN := $(VENV)/bin
 TOOLS := $(VENV)/.tools-ready
 PACKAGE := $(VENV)/.package-installed
 SOURCES := $(shell find src -type f -not -path '*/__pycache__/*') CMakeLists.txt pyproject.toml README.md LICENSE
 
-.PHONY: demo test bench bench-linear papers peers regression lint format clean
+.PHONY: demo test bench bench-linear bench-machines papers peers regression lint format clean
 
 demo: $(PACKAGE)
 	$(BIN)/python examples/demo.py
@@ -26,6 +27,9 @@ bench: $(PACKAGE)
 
 bench-linear: $(PACKAGE)
 	$(call run_all,$(LINEAR))
+
+bench-machines: $(PACKAGE)
+	$(call run_all,benchmarks/machines.py)
 
 papers: $(PACKAGE)
 	$(call run_all,$(PAPERS))

@@ -19,15 +19,21 @@ import _contenders
 import figures_linear
 import linear_peers
 import linear_scale
+import machines
 import table2_linear
+import table2_msvmpack
+import table4_msvmpack
 from _arena import Arena, Limits, Result, View, race
 from _bars import check_certified, check_ratio, is_certified
-from _contenders import CONTENDERS, LINEAR, ONE, OURS, SAME_CODE, SVC, TWO, Contender
+from _contenders import CONTENDERS, LINEAR, MACHINES, ONE, OURS, SAME_CODE, SVC, TWO, Contender
+from _data import Problem, load_digits_problem, standardised
 from _floor import Floor, factors
 from _linear_data import TEXT, stratified_splits
+from _papers import MSVMPACK, TABLE_4
 from _passes import METHODS
 from _report import Report
 from _scoring import Coefficients, InfeasibleError, Weights, judge, primal
+from _suite import Entry
 from _turns import WithdrawnError, take_turns
 from peers.instructions import count_events
 from peers.storage import Split, few_rows, read_split, write_split
@@ -85,16 +91,17 @@ def test_short_times_are_taken_more_often():
 
 
 # -- judging -------------------------------------------------------------------------------------------
-def test_judge_certifies_a_right_model(model, split):
+@pytest.mark.parametrize("bias", ["none", "free"])
+@pytest.mark.parametrize("machine", MACHINES)
+def test_judge_certifies_a_right_model_and_catches_a_wrong_one(machine, bias, split):
+    """Half of every coefficient is feasible for every machine, and no optimum."""
+    model = KernelSVC(machine, C=C, gamma=GAMMA, bias=bias).fit(split.X_train, split.y_train)
     judgement, labels = judge(model, split, C, GAMMA)
     assert judgement.certified(1e-3)
+    assert judgement.gap == pytest.approx(model.duality_gap_, rel=1e-6, abs=1e-8 * judgement.primal)
     np.testing.assert_array_equal(labels, model.predict(split.X_test))
-
-
-def test_judge_catches_a_wrong_model(model, split):
-    """Half of every coefficient is feasible, and no optimum."""
-    halved = Coefficients(model.support_, model.dual_coef_ / 2, model.classes_)
-    judgement, _ = judge(halved, split, C, GAMMA)
+    halved = (model.support_, model.dual_coef_ / 2, model.classes_)
+    judgement, _ = judge(Coefficients(*halved, model.intercept_, machine, bias), split, C, GAMMA)
     assert not judgement.certified(1e-3)
     assert judgement.gap > 1e-2 * judgement.primal
 
@@ -314,6 +321,82 @@ def test_scale_reports_memory_and_seconds_of_one_pass(text, tmp_path):
     assert found["peak_mb"] >= found["before_mb"] > 0
     assert found["seconds"] >= found["pass_seconds"] > 0
     assert found["coef_mb"] == pytest.approx(6 * 300 * 8 / 1e6)
+
+
+# -- machines ------------------------------------------------------------------------------------------
+def test_digits_has_the_rows_of_the_published_optimum():
+    problem = load_digits_problem()
+    assert (problem.n, len(problem.splits[0].y_test)) == (1198, 599)
+    assert problem.splits[0].X_train.max() == 1
+
+
+def test_digits_bars(report):
+    run = argparse.Namespace(dual=-478.57, support=321, accuracy=99.2, psi=1e-4, converged=True)
+    run.certified = lambda tol: run.psi <= tol
+    machines.check_digits(report, "crammer-singer", run)
+    machines.check_digits(report, "msvm2", run)
+    assert [claim["held"] for claim in report.found["claims"]] == [True] * 5
+    run.dual, run.support = -478.56, 323
+    machines.check_digits(report, "crammer-singer", run)
+    assert [claim["held"] for claim in report.found["claims"][5:]] == [True, False, False, True]
+
+
+def test_machines_race_and_are_judged_each_by_its_own_definition(split, report, monkeypatch):
+    monkeypatch.setattr(Entry, "views", lambda self, test_rows: (C, {"scaled": View(split, GAMMA)}))
+    args = argparse.Namespace(
+        machines=tuple(MACHINES), repeats=1, patience=9.0, cap=60.0, threads=1, full=False, method=False
+    )
+    results = machines.measure(machines.DATA["usps"], report, args)
+    assert all(is_certified(result) for result in results.values())
+    duals = {round(result.judgement.dual, 3) for result in results.values()}
+    assert len(duals) == len(MACHINES)
+    ratios = [claim for claim in report.found["claims"] if "x crammer-singer" in claim["claim"]]
+    assert len(ratios) == 4
+
+
+def test_a_run_that_ends_without_the_gap_is_slower_than_that(model, split):
+    judgement, _ = judge(model, split, C, GAMMA)
+    near = Result("msvm2", [3.0], judgement=replace(judgement, gap=0.02 * judgement.primal))
+    assert machines.to_gap(near).best == 3.0
+    far = replace(near, judgement=replace(judgement, gap=0.021 * judgement.primal))
+    assert machines.to_gap(far).best is None
+    assert machines.to_gap(far).slower_than == 3.0
+    assert machines.to_gap(Result("msvm2", absent="no such solver")).absent == "no such solver"
+
+
+def test_standardised_features_leave_a_constant_one_alone():
+    X = np.array([[1.0, 5.0], [3.0, 5.0]])
+    train, test = standardised(X, X + 2)
+    np.testing.assert_array_equal(train, [[-1, 0], [1, 0]])
+    np.testing.assert_array_equal(test, [[1, 2], [3, 2]])
+
+
+def test_msvmpack_table_2(split, report):
+    args = argparse.Namespace(full=False, limit=60.0, method_limit=1.0, methods=("auto",), repeats=1)
+    problem = Problem("Letter", C, GAMMA, (split,))
+    found = table2_msvmpack.measure(report, problem, table2_msvmpack.MACHINES, args)
+    assert list(found) == [(machine, "auto") for machine in table2_msvmpack.MACHINES]
+    table2_msvmpack.check(report, "Letter", None, found, args)
+    assert [claim["held"] for claim in report.found["claims"]] == [True] * 4
+    table2_msvmpack.check(report, "ImageSeg", None, found, args)  # iris is not ImageSeg
+    assert [claim["held"] for claim in report.found["claims"] if "primal" in claim["claim"]] == [False] * 4
+
+
+def test_msvmpack_table_2_takes_rows_by_machine():
+    names, kinds = tuple(MSVMPACK), table2_msvmpack.MACHINES
+    short = table2_msvmpack.runs(names, kinds, argparse.Namespace(full=False))
+    assert ("MNIST", 10_000, kinds) in short
+    full = table2_msvmpack.runs(names, kinds, argparse.Namespace(full=True, all_rows=False))
+    assert full[-2:] == [("MNIST", None, list(kinds[:2])), ("MNIST", 10_000, list(kinds[2:]))]
+
+
+def test_msvmpack_table_4(split, report):
+    points = table4_msvmpack.measure(report, split, C, GAMMA, Limits(repeats=1, threads=1))
+    assert [share for share, _ in points] == list(table4_msvmpack.SHARES)
+    table4_msvmpack.show_shapes(report, points)
+    table4_msvmpack.check(report, points)
+    assert all(claim["held"] for claim in report.found["claims"] if "optimal" in claim["claim"])
+    assert table4_msvmpack.shape(TABLE_4["CB513_01"])[0.05] == pytest.approx(3.03, abs=0.01)
 
 
 # -- regression ----------------------------------------------------------------------------------------
