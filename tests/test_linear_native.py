@@ -9,7 +9,7 @@ from oracle import certify
 from scipy import sparse
 
 from multimargin import _core
-from multimargin.linear import native_problem, squared_norm, weights_shape
+from multimargin.linear import native_problem, weights_shape
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -30,7 +30,10 @@ def test_measure_and_rebuild(form, dtype, constant, threads):
     np.testing.assert_array_equal(weights[:, M:], 0.0)
     found = certify(Z @ Z.T, task.y, alpha, task.C)
     half = 0.5 * (weights**2).sum()
-    assert squared_norm(weights, step=3) == pytest.approx(2 * half, rel=1e-12)
+    assert _core.squared_norm(weights, threads) == pytest.approx(2 * half, rel=1e-12)
+    single = np.full(weights_shape(task), 7.0, dtype=np.float32)
+    problem.rebuild(single)
+    np.testing.assert_allclose(single, weights, atol=1e-5)
     for values, accuracy in ((weights, 1e-10), (weights.astype(np.float32), 1e-4)):
         violation, gain, gap, loss = problem.measure(values)
         assert violation == pytest.approx(found.psi.max(), rel=accuracy, abs=accuracy)

@@ -3,11 +3,12 @@
 Blondel, Fujino & Ueda's Algorithm 1 keeps the weights w_r = Σ_i α_ir x_i, so that a sample's scores cost its
 non-zeros times m, and no kernel value is ever needed. The driver decides what a pass visits:
 
-    one pass over all samples → passes over the active ones, until their violations fell tenfold → again
+    one pass over all samples → passes over the active ones, until the violations fell tenfold → again
 
-Samples that meet their condition wait; those that one class alone can have are left out until the next pass
-over all. When a pass over all finds no violation above ``tol``, the weights are rebuilt from α in float64 and
-all samples are measured with them: only that proof ends a run as converged.
+A pass updates the samples whose violation is above a share of the mean: the largest are worth most. Others
+wait; those that one class alone can have are left out until the next pass over all. When a pass over all
+finds no violation above ``tol``, or the gap seems to be within ``gap_tol``, the weights are rebuilt from α in
+float64 and all samples are measured with them: only that proof ends a run as converged.
 """
 
 from __future__ import annotations
@@ -24,22 +25,25 @@ from .monitor import Monitor
 from .solution import LinearSolution, Status, falls
 from .typing import Data, FloatArray, LabelArray
 
-SUBPROBLEMS = ("auto", "sort", "pivot", "bisection", "fixed-point", "smo", "frank-wolfe")
+INEXACT = ("frank-wolfe",)  # one step only: neither relaxed nor on some samples more often than on others
+SUBPROBLEMS = ("auto", "sort", "pivot", "bisection", "fixed-point", "smo", *INEXACT)
 FEW_PASSES = 10  # up to this many are all spent on all samples, as Algorithm 1 says
 
 _LANES = 8  # classes are padded to a multiple of this
 _MANY_CLASSES = 128  # sorting them all takes longer than pivoting
 _AIM = 0.95  # of tol: leaves room for rounding, so that the exact proof succeeds at the first try
 _STRICTER = 0.8  # the aim, each time a proof fails: what a pass sees is older than its end
-_RELAX = 1.4  # over-relaxation, once the first pass is made
-_EARLY, _LATE = 0.1, 0.5  # of the mean violation: what passes over active samples update, early and later
-_EARLY_ROUNDS = 2
-_ALL_SHARE = 0.3  # of the mean violation that those passes left: what a pass over all samples updates
+_RELAX = 1.3  # over-relaxation, once the first pass is made
+_EARLY, _LATE = 0.3, 1.0  # of the mean violation: what passes update, early and later
+_EARLY_PASSES = 7
+_FEW_UPDATES = 0.05  # of the active samples: less, and the share is halved
 _LEAST_SHARE = 0.1  # of the violation aimed at: samples below are left alone
-_FALL = 0.1  # how far the violations of active samples fall before all are looked at again
+_FALL = 0.1  # how far the violations fall before all samples are looked at again
 _MOST_ACTIVE = 50  # passes over active samples in a row
 _MOST_PROOFS = 10  # in a row that fail without progress
 _MEASURE_EVERY = 5  # passes over all samples between two measurements of the gap
+_GAP_AIM = 0.97  # of gap_tol: a proof is tried there
+_SEEN_SHARE = 0.7  # of the gap as it was seen in a pass that is left after it; corrected by what is measured
 _THREADS_SHARE = 0.5  # of the decrease that threads see, each for itself: less, and they are stopped
 _SINGLE_TOL = 1e-5  # float32 weights cannot tell violations below this
 
@@ -63,6 +67,7 @@ class LinearOptions:
     subproblem: str = "auto"
     tau: float = 0.0  # tolerance of "bisection" and "smo"; 0 is exact
     tol: float = 1e-3
+    gap_tol: float = 0.0  # relative gap that is enough, whatever the violation
     max_iter: int = -1  # passes, counted in samples visited; -1 is no limit
     shrinking: bool = True
     shuffle: bool = True
@@ -78,13 +83,9 @@ class _Pass(NamedTuple):
     updates: int
     active: int  # samples that the next pass over active samples may visit
     violation: float  # largest seen
-    total: float  # sum of those seen
+    total: float  # sum over all samples, each as it was when the sample was seen last
     change: float  # of the dual
-
-    @property
-    def mean(self) -> float:
-        """Of the violations seen."""
-        return self.total / max(self.visits, 1)
+    gap: float  # sum of all samples' shares, in the same way
 
 
 class LinearDescent:
@@ -97,14 +98,15 @@ class LinearDescent:
         if task.alpha is not None:
             self._set_dual(task.alpha)
         if weights is None:
-            dtype = np.float32 if self._starts_in_single() else np.float64
-            weights = np.zeros(weights_shape(task), dtype=dtype)
+            weights = new_weights(task, np.float32 if self._starts_in_single() else np.float64)
         self._use(weights)
         self.dual = self._last_dual = 0.0
         self.visits = 0
         self.target = _AIM * options.tol  # violation at which a proof is tried
+        self.gap_target, self._seen_share = _GAP_AIM * options.gap_tol, _SEEN_SHARE
         if task.alpha is not None:
             self.prove()
+            self.go_on()
 
     def _starts_in_single(self) -> bool:
         if self.options.dtype == "auto":
@@ -141,8 +143,8 @@ class LinearDescent:
 
     @property
     def relax(self) -> float:
-        """How far steps go, 1 is to the sample's own optimum; threads and Frank-Wolfe stop there."""
-        return 1.0 if self.together or self.options.subproblem == "frank-wolfe" else _RELAX
+        """How far steps go, once the first pass is made; 1 is to the sample's own optimum."""
+        return _RELAX if self.options.shrinking else 1.0
 
     @property
     def passes(self) -> int:
@@ -155,9 +157,19 @@ class LinearDescent:
             return Status.MAX_ITER
         return monitor.exhausted()
 
-    def measure(self) -> float:
-        """The duality gap with the weights as they are."""
-        return float(self.problem.measure(self.weights)[2])
+    def measure(self, found: _Pass) -> float:
+        """The duality gap with the weights as they are, after a pass."""
+        gap = float(self.problem.measure(self.weights)[2])
+        self._seen_share = gap / found.gap if found.gap > 0 else _SEEN_SHARE
+        return gap
+
+    def is_within(self, gap: float) -> bool:
+        """Whether a duality gap is small enough for a proof, the primal objective being gap - dual."""
+        return gap <= self.gap_target * (gap - self.dual)
+
+    def may_be_within(self, found: _Pass) -> bool:
+        """The same of the gap after a pass, as it is expected from what the pass saw."""
+        return self.is_within(self._seen_share * found.gap)
 
     def check_threads(self) -> None:
         """Go on without threads, where they undo each other's work.
@@ -167,24 +179,29 @@ class LinearDescent:
         """
         if not self.together:
             return
-        hoped, self.dual = self.dual, 0.5 * squared_norm(self.weights) - self.problem.dual_sum()
+        self.problem.rebuild(self.weights)  # they lose steps, too
+        hoped, self.dual = self.dual, self._dual_of(self.weights)
         if self._last_dual - self.dual < _THREADS_SHARE * (self._last_dual - hoped):
             self._use(self.weights, together=False)
         self._last_dual = self.dual
 
+    def _dual_of(self, weights: np.ndarray) -> float:
+        half = 0.5 * _core.squared_norm(weights, self.options.n_threads)
+        return float(half - self.problem.dual_sum())
+
     def prove(self) -> tuple[float, float, float]:
-        """(violation, primal, gap) with weights rebuilt from the dual in float64, which then take over."""
-        exact = self.weights if self.weights.dtype == np.float64 else np.empty(self.weights.shape)
-        self.problem.rebuild(exact)
-        violation, _, gap, loss = self.problem.measure(exact)
-        half = 0.5 * squared_norm(exact)
-        self.dual = half - self.problem.dual_sum()
-        self._last_dual = self.dual
-        self.exact = exact
-        if exact is not self.weights:
-            self.weights[:] = exact
-        self.native.weights_changed()
-        return violation, half + loss, gap
+        """(violation, primal, gap) with weights rebuilt from the dual in float64."""
+        in_place = self.weights.dtype == np.float64
+        self.exact = self.weights if in_place else new_weights(self.task, np.float64)
+        self.problem.rebuild(self.exact)
+        violation, _, gap, loss = self.problem.measure(self.exact)
+        self.dual = self._last_dual = self._dual_of(self.exact)
+        return violation, self.dual + self.problem.dual_sum() + loss, gap
+
+    def go_on(self) -> None:
+        """Take the weights of the last proof over."""
+        if self.exact is not self.weights:
+            self.weights[:] = self.exact
 
     def alpha(self) -> sp.csr_array:
         """The dual point, (n, m)."""
@@ -216,13 +233,13 @@ def weights_shape(task: LinearTask) -> tuple[int, int]:
     return task.X.shape[1] + (task.constant != 0), -(-task.m // _LANES) * _LANES
 
 
-def squared_norm(weights: np.ndarray, step: int = 4096) -> float:
-    """‖W‖² in float64, whatever the weights are."""
-    total = 0.0
-    for first in range(0, len(weights), step):
-        part = weights[first : first + step].astype(np.float64, copy=False)
-        total += float(np.einsum("ij,ij->", part, part))  # BLAS would use its threads
-    return total
+def new_weights(task: LinearTask, dtype: type) -> np.ndarray:
+    """Zeros, on a cache line's boundary: otherwise every vector of weights lies in two of them."""
+    shape, line = weights_shape(task), 64
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    memory = np.zeros(size + line, dtype=np.uint8)
+    first = -memory.__array_interface__["data"][0] % line
+    return memory[first : first + size].view(dtype).reshape(shape)
 
 
 def solve_linear(
@@ -245,7 +262,12 @@ def solve_linear(
         if violation <= options.tol:
             status = Status.CONVERGED
             break
+        if gap <= options.gap_tol * primal:
+            status = Status.WITHIN_GAP
+            break
+        descent.go_on()
         descent.target *= _STRICTER
+        descent.gap_target *= _STRICTER
         fruitless = 0 if falls(descent.dual, dual) or violation < 0.9 * lowest else fruitless + 1
         dual, lowest = min(dual, descent.dual), min(lowest, violation)
         if status is Status.STALLED or fruitless == _MOST_PROOFS:
@@ -270,50 +292,73 @@ def solve_linear(
 
 def _descend(descent: LinearDescent, monitor: Monitor) -> Status:
     """Passes until one over all samples finds no violation, a limit is met, or nothing moves."""
-    options, rounds, threshold, margin = descent.options, 0, 0.0, math.inf
+    schedule = _Schedule(descent)
     while True:
-        if status := descent.exhausted(monitor, descent.n):
+        if status := descent.exhausted(monitor, descent.n if schedule.over_all else schedule.active):
             return status
-        relax = descent.relax if rounds and options.shrinking else 1.0
-        found = descent.run_pass(over_all=True, threshold=threshold, relax=relax, margin=margin)
-        descent.check_threads()
-        done = found.violation <= descent.target
-        gap = descent.measure() if rounds % _MEASURE_EVERY == 0 and not done else math.nan
+        found = descent.run_pass(
+            over_all=schedule.over_all,
+            threshold=schedule.threshold,
+            relax=descent.relax if schedule.passes else 1.0,
+            margin=schedule.margin,
+        )
+        if schedule.over_all:
+            descent.check_threads()
+        done = schedule.over_all and found.violation <= descent.target
+        measures = descent.may_be_within(found) or schedule.measures
+        gap = descent.measure(found) if measures and not done else math.nan
         if status := _record(descent, monitor, found, gap):
             return status
-        if done:
+        if done or descent.is_within(gap):
             return Status.CONVERGED
-        if not found.updates:
-            if threshold <= 0.5 * options.tol:
-                return Status.STALLED
-            threshold = 0.5 * options.tol  # nothing was above it, but not all is below tol
-            continue
-        margin = found.violation
-        rounds += 1
-        if options.shrinking:
-            share = _EARLY if rounds <= _EARLY_ROUNDS else _LATE
-            least = _LEAST_SHARE * descent.target
-            left = _descend_active(descent, monitor, max(share * found.mean, least), found.active)
-            if isinstance(left, Status):
-                return left
-            threshold = max(_ALL_SHARE * left, least)
+        if not schedule.go_on(found):
+            return Status.STALLED
 
 
-def _descend_active(
-    descent: LinearDescent, monitor: Monitor, threshold: float, active: int
-) -> float | Status:
-    """Passes over the active samples until their violations fell; the mean left, or the limit met."""
-    first = math.inf
-    for _ in range(_MOST_ACTIVE):
-        if status := descent.exhausted(monitor, active):
-            return status
-        found = descent.run_pass(over_all=False, threshold=threshold, relax=descent.relax)
-        first = min(first, found.total)
-        if status := _record(descent, monitor, found, math.nan):
-            return status
-        if found.violation <= descent.target or not found.updates or found.total < _FALL * first:
-            break
-    return found.mean
+class _Schedule:
+    """What the next pass visits and updates."""
+
+    def __init__(self, descent: LinearDescent) -> None:
+        self._descent, self._options = descent, descent.options
+        self.over_all, self.threshold, self.margin = True, 0.0, math.inf
+        self.active, self.passes = descent.n, 0
+        self._rounds = self._since = 0  # passes over all samples, and over active ones since
+        self._first = math.inf  # violations that the last pass over all samples found
+        self._share = 1.0
+
+    @property
+    def measures(self) -> bool:
+        """Whether the gap is measured after this pass."""
+        return self.over_all and self._rounds % _MEASURE_EVERY == 0
+
+    def go_on(self, found: _Pass) -> bool:
+        """Look at what the pass found; False where nothing can move any more."""
+        self.passes += 1
+        self.active = found.active
+        if not self.over_all:
+            self._since += 1
+        else:
+            if not found.updates and self.threshold <= 0.5 * self._options.tol:
+                return False
+            self._rounds, self._since, self._first = self._rounds + 1, 0, found.total
+            self.margin = found.violation
+        if self._options.shrinking:
+            self.threshold = self._next_threshold(found)
+            self.over_all = not found.updates or (not self.over_all and self._must_see_all(found))
+        return True
+
+    def _next_threshold(self, found: _Pass) -> float:
+        few = found.updates < _FEW_UPDATES * found.active
+        self._share = 0.5 * self._share if few else min(1.0, 2.0 * self._share)
+        share = _EARLY if self.passes < _EARLY_PASSES else _LATE
+        threshold = self._share * share * found.total / self._descent.n
+        if self.over_all and not found.updates:  # nothing was above it, but not all is below tol
+            threshold = min(threshold, 0.5 * self._options.tol)
+        return max(threshold, _LEAST_SHARE * self._descent.target)
+
+    def _must_see_all(self, found: _Pass) -> bool:
+        settled = found.violation <= self._descent.target or found.total < _FALL * self._first
+        return settled or self._since == _MOST_ACTIVE
 
 
 def _record(descent: LinearDescent, monitor: Monitor, found: _Pass, gap: float) -> Status | None:

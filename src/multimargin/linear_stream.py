@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
-from .linear import LinearDescent, LinearOptions, LinearTask, squared_norm, weights_shape
+from . import _core
+from .linear import LinearDescent, LinearOptions, LinearTask, new_weights
 from .typing import FloatArray, IntArray
 
 
@@ -19,7 +20,7 @@ class Stream:
     """
 
     def __init__(self, task: LinearTask, keeps: bool) -> None:
-        self.weights: FloatArray = np.zeros(weights_shape(task))
+        self.weights: FloatArray = new_weights(task, np.float64)
         self.m, self.constant, self.keeps = task.m, task.constant, keeps
         self.rows = 0  # seen so far, those of weight 0 too
         self._own = 0.0  # Σ_i α_{i,y_i}
@@ -41,7 +42,7 @@ class Stream:
         if self.constant:
             self.weights[d, : self.m] = intercept / self.constant
         self.rows = rows
-        self._own = 0.5 * squared_norm(self.weights) - dual
+        self._own = 0.5 * _core.squared_norm(self.weights) - dual
         if self.keeps:
             self._ids, self._alpha = [ids], [alpha]
 
@@ -62,7 +63,7 @@ class Stream:
     @property
     def dual(self) -> float:
         """The dual objective, as if all rows so far were one problem."""
-        return 0.5 * squared_norm(self.weights) - self._own
+        return 0.5 * _core.squared_norm(self.weights) - self._own
 
     def support(self) -> tuple[IntArray, sp.csr_array]:
         """Row numbers over all batches and coefficients of those that were kept."""

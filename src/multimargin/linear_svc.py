@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .estimator_base import MachineClassifier, Rows, margins
-from .linear import FEW_PASSES, SUBPROBLEMS, LinearDescent, LinearOptions, LinearTask, solve_linear
+from .linear import FEW_PASSES, INEXACT, SUBPROBLEMS, LinearDescent, LinearOptions, LinearTask, solve_linear
 from .linear_stream import Stream
 from .monitor import Monitor
 from .sklearn_callbacks import with_callbacks
@@ -65,6 +65,9 @@ class LinearSVC(MachineClassifier):
         Tolerance of "bisection" and "smo", relative to C; None is exact.
     tol : float, default=1e-3
         Largest KKT violation allowed, in units of the margin.
+    gap_tol : float or None, default=None
+        Relative duality gap, (primal - dual) / primal, at which to stop although ``tol`` is not met; None is
+        never. It is proved in float64, too.
     max_iter : int, default=1000
         Largest number of passes over the data, counted in samples visited; -1 is no limit. Up to 10, every
         pass visits all samples.
@@ -85,13 +88,16 @@ class LinearSVC(MachineClassifier):
         Precision of the weights while they change; "auto" is float32 down to ``tol=1e-5``, and float64 where
         that does not suffice. The dual state, the proof and ``coef_`` are always float64.
     n_threads : int or None, default=None
-        Threads; None is every core. Each has a copy of the weights. Small problems run on one.
+        Threads; None is every core. They work on the same weights without waiting for each other: the proof
+        holds as for one thread, but another fit ends at another point within the tolerance. Small problems
+        run on one.
     keep_dual : bool, default=False
         Whether ``partial_fit`` keeps the coefficients of the rows it has seen in ``dual_coef_``.
     warm_start : bool, default=False
         ``fit`` starts from the previous solution, if it was for as many rows.
     random_state : int, RandomState or None, default=None
-        Seed of the order in which samples are visited. None is a fixed seed: fits are reproducible.
+        Seed of the order in which samples are visited. None is a fixed seed: fits are reproducible with
+        ``n_threads=1``.
     verbose : int, default=0
         1 shows progress (a bar where tqdm is installed); 2 shows lines.
     callback : callable or None, default=None
@@ -149,6 +155,7 @@ class LinearSVC(MachineClassifier):
         subproblem: str = "auto",
         tau: float | None = None,
         tol: float = 1e-3,
+        gap_tol: float | None = None,
         max_iter: int = 1000,
         time_limit: float | None = None,
         fit_intercept: bool = True,
@@ -170,6 +177,7 @@ class LinearSVC(MachineClassifier):
         self.subproblem = subproblem
         self.tau = tau
         self.tol = tol
+        self.gap_tol = gap_tol
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.fit_intercept = fit_intercept
@@ -234,8 +242,9 @@ class LinearSVC(MachineClassifier):
             self.subproblem,
             self.tau or 0.0,
             self.tol,
+            self.gap_tol or 0.0,
             int(self.max_iter),
-            bool(self.shrinking) and not few,
+            bool(self.shrinking) and not few and self.subproblem not in INEXACT,
             bool(self.shuffle),
             self.dtype,
             threads_worth_while(task, effective_threads(self.n_threads)),
@@ -402,6 +411,8 @@ class LinearSVC(MachineClassifier):
         self._check_common_params()
         check_number("C", self.C)
         check_number("intercept_scaling", self.intercept_scaling)
+        if self.gap_tol is not None:
+            check_number("gap_tol", self.gap_tol)
         if self.tau is not None:
             check_number("tau", self.tau)
             if self.subproblem not in ("bisection", "smo"):

@@ -19,6 +19,7 @@ class Status(Enum):
     """Why a solver stopped. The text says what to do next."""
 
     CONVERGED = "converged: every sample meets its optimality condition to tol."
+    WITHIN_GAP = "converged: the duality gap is at most gap_tol of the primal objective."
     MAX_ITER = "stopped at max_iter. Raise max_iter, or accept a larger tol."
     TIME_LIMIT = "stopped at time_limit. Raise time_limit, or accept a larger tol."
     CALLBACK = "stopped by a callback before it converged."
@@ -31,7 +32,7 @@ class Status(Enum):
     @property
     def converged(self) -> bool:
         """Whether the solution meets the tolerance that was asked for."""
-        return self is Status.CONVERGED
+        return self in (Status.CONVERGED, Status.WITHIN_GAP)
 
     def __str__(self) -> str:
         return self.value

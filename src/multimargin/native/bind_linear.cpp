@@ -100,6 +100,20 @@ auto bind_measure(LinearProblem& problem, const Weights<W>& weights) {
   return std::tuple(found.violation, found.gain, found.gap, found.loss);
 }
 
+template <class W>
+void bind_rebuild(const LinearProblem& problem, const Weights<W>& weights) {
+  const LinearWeights<W> w = view(problem, weights);
+  nb::gil_scoped_release released;
+  problem.rebuild(w);
+}
+
+template <class W>
+double bind_norm(const ConstMatrixOf<W>& weights, int n_threads) {
+  checked_threads(n_threads);
+  nb::gil_scoped_release released;
+  return squared_norm(weights.data(), length(weights) * length(weights, 1), n_threads);
+}
+
 // alpha as CSR: (indptr, classes, values), the label's entry of a row first.
 nb::tuple dual_arrays(const LinearProblem& problem) {
   const SparseDual& dual = problem.dual();
@@ -183,7 +197,6 @@ void bind_descent(nb::module_& m, const char* name) {
                                together);
           },
           "problem"_a, "weights"_a.noconvert(), "update"_a, "tau"_a, "seed"_a, "together"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
-      .def("weights_changed", &Descent::weights_changed, "Somebody else wrote to the weights.")
       .def(
           "run",
           [](Descent& self, bool all, double threshold, double relax, double margin, bool shuffle) {
@@ -191,11 +204,11 @@ void bind_descent(nb::module_& m, const char* name) {
             require(0.0 < relax && relax < 2.0, "relax must be between 0 and 2");
             nb::gil_scoped_release released;
             const PassResult r = self.pass(all, {threshold, relax, margin, shuffle});
-            return std::tuple(r.visits, r.updates, r.active, r.violation, r.total, r.change);
+            return std::tuple(r.visits, r.updates, r.active, r.violation, r.total, r.change, r.gap);
           },
           "all"_a, "threshold"_a, "relax"_a, "margin"_a, "shuffle"_a,
           "One pass, over all samples or the active ones; returns (visits, updates, active, violation, total, "
-          "change of the dual).");
+          "change of the dual, gap as far as seen).");
 }
 
 }  // namespace
@@ -213,18 +226,14 @@ void bind_linear(nb::module_& m) {
       .def("measure", &bind_measure<float>, "weights"_a.noconvert())
       .def("measure", &bind_measure<double>, "weights"_a.noconvert(),
            "All samples with fixed weights: (largest violation, largest gain / C, gap, loss).")
-      .def(
-          "rebuild",
-          [](const LinearProblem& problem, const Weights<double>& weights) {
-            const LinearWeights<double> w = view(problem, weights);
-            nb::gil_scoped_release released;
-            problem.rebuild(w);
-          },
-          "weights"_a.noconvert(), "Computes the weights from the dual alone.")
+      .def("rebuild", &bind_rebuild<float>, "weights"_a.noconvert())
+      .def("rebuild", &bind_rebuild<double>, "weights"_a.noconvert(), "Computes the weights from the dual alone.")
       .def("dual", &dual_arrays, "alpha as (indptr, classes, values).")
       .def("set_dual", &set_dual, "indptr"_a.noconvert(), "classes"_a.noconvert(), "values"_a.noconvert())
       .def("dual_sum", &dual_sum, "sum_i alpha_{i,y_i}")
       .def("support", &support, "Number of samples with alpha_i != 0.");
+  m.def("squared_norm", &bind_norm<float>, "weights"_a.noconvert(), "n_threads"_a = 1);
+  m.def("squared_norm", &bind_norm<double>, "weights"_a.noconvert(), "n_threads"_a = 1, "|W|^2 in float64.");
   bind_descent<float>(m, "LinearDescent32");
   bind_descent<double>(m, "LinearDescent64");
 }

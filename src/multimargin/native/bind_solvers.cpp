@@ -263,13 +263,13 @@ void bind_update_samples(const std::string& machine, const std::string& update, 
 // Arrays are never converted: a wrong dtype or layout is a TypeError, because results come back in
 // the caller's arrays.
 void bind_solvers(nb::module_& m) {
-  m.def("measure", &bind_measure, "machine"_a, "G"_a.noconvert(), "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(),
-        "ids"_a.noconvert().none(), "psi"_a.noconvert(), "gain"_a.noconvert(), "n_threads"_a,
+  m.def("measure", &bind_measure, "machine"_a, "G"_a.noconvert(), "alpha"_a.noconvert(), "y"_a.noconvert(),
+        "C"_a.noconvert(), "ids"_a.noconvert().none(), "psi"_a.noconvert(), "gain"_a.noconvert(), "n_threads"_a,
         "Violation psi_i and gain g_i of the rows ids (None: all), written to psi and gain.");
   m.def("update_gradient", &bind_update_gradient, "G"_a.noconvert(), "rows"_a.noconvert(), "slots"_a.noconvert(),
         "delta"_a.noconvert(), "n_threads"_a, "G[j, :] += sum_k rows[slots[k], j] delta[k, :].");
-  m.def("coordinate_descent", &bind_coordinate_descent, "machine"_a, "K"_a.noconvert(), "diag"_a.noconvert(), "G"_a.noconvert(),
-        "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "update"_a, "eps"_a, "max_sweeps"_a, "seed"_a,
+  m.def("coordinate_descent", &bind_coordinate_descent, "machine"_a, "K"_a.noconvert(), "diag"_a.noconvert(),
+        "G"_a.noconvert(), "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "update"_a, "eps"_a, "max_sweeps"_a, "seed"_a,
         "staged"_a, "relax"_a = 1.0, "width"_a = kInfinity, "room"_a.noconvert().none() = nb::none(),
         "faces"_a = false, "most_work"_a = std::numeric_limits<Index>::max(),
         "n_threads"_a = 1,
@@ -283,8 +283,8 @@ void bind_solvers(nb::module_& m) {
   m.def("extend_block", &bind_extend_block, "K"_a.noconvert(), "old"_a, "rows"_a.noconvert(), "slots"_a.noconvert(),
         "members"_a.noconvert(), "n_threads"_a,
         "K[p, j] = K[j, p] = rows[slots[p - old], members[j]] for old <= p < len(members), j < len(members).");
-  m.def("projected_gradient", &bind_projected_gradient, "machine"_a, "K"_a.noconvert(), "G"_a.noconvert(), "alpha"_a.noconvert(),
-        "y"_a.noconvert(), "C"_a.noconvert(), "eps"_a, "max_iter"_a, "rho_min"_a, "rho_max"_a, "memory"_a,
+  m.def("projected_gradient", &bind_projected_gradient, "machine"_a, "K"_a.noconvert(), "G"_a.noconvert(),
+        "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "eps"_a, "max_iter"_a, "rho_min"_a, "rho_max"_a, "memory"_a,
         "patience"_a, "initial_step"_a,
         "Solves the block in place by the projected gradient method; returns (iterations, max g_i / c_i).");
   m.def("update_samples", &bind_update_samples, "machine"_a, "update"_a, "alpha"_a.noconvert(), "G"_a.noconvert(),

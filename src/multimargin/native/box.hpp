@@ -29,16 +29,18 @@ namespace box {
 
 inline constexpr Index kShort = 8;  // rows for which a plain loop is fastest
 
-// v = max_r of [-gamma_r]_+ where beta_r < C (1 - 1e-8) or there is no upper bound, and of [gamma_r]_+ where
-// beta_r > 1e-8 C; the class `skip` has no beta. NaN where G[0] is, which a maximum alone would not show.
+// v_r = [-gamma_r]_+ where beta_r < C (1 - 1e-8) or there is no upper bound, [gamma_r]_+ where beta_r > 1e-8 C.
+template <bool bounded>
+MULTIMARGIN_INLINE double violation_of(double beta, double gamma, double C) {
+  const double low = kActive * C, high = bounded ? C - low : kInfinity;
+  const double up = beta < high ? -gamma : 0.0, down = beta > low ? gamma : 0.0;
+  return up > down ? up : down;
+}
+
+// v = max_r v_r; the class `skip` has no beta. NaN where G[0] is, which a maximum alone would not show.
 template <bool bounded, class Beta, class Gamma>
 MULTIMARGIN_INLINE double violation(Index n, Beta beta, Gamma gamma, Index skip, double C, const double* G) {
-  const double low = kActive * C, high = bounded ? C - low : kInfinity;
-  auto term = [=](Index r) {
-    const double b = beta(r), g = gamma(r);
-    const double up = b < high ? -g : 0.0, down = b > low ? g : 0.0;
-    return r == skip ? 0.0 : (up > down ? up : down);
-  };
+  auto term = [=](Index r) { return r == skip ? 0.0 : violation_of<bounded>(beta(r), gamma(r), C); };
   double worst = 0.0;
   if (n > kShort) {
     worst = std::max(worst, max_over(n, term));

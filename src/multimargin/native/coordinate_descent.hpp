@@ -109,7 +109,7 @@ class CoordinateDescent {
       const Index i = order_[k];
       interrupt_.poll(b_.m);
       const double before = violation(i);
-      if (before > threshold) updates += update(i, result.work);
+      if (before > threshold) updates += update(i, threshold, result.work);
       if (before > 0.0) order_[kept++] = i;
     }
     result.work += kWorkOfVisit * static_cast<Index>(order_.size());
@@ -120,13 +120,15 @@ class CoordinateDescent {
   }
 
   // The one-sample solve, of the row that violation() has read. A change below the machine's resolution
-  // is dropped and does not count: repeating it would never end.
-  bool update(Index i, Index& work) {
+  // is dropped and does not count: repeating it would never end. Where classes are not coupled, only those above
+  // the threshold move: a step costs as much for each of them.
+  bool update(Index i, double threshold, Index& work) {
     const Index count = pairs_.count(i);
     const double *G = row_.data(), *alpha = G + b_.m;
     double* next = row_.data() + 2 * b_.m;
     std::copy(alpha, alpha + count, next);
     machine_.minimise(G, diag_[i], pairs_.own(i), b_.C[i], count, next);
+    if constexpr (!Machine::kSumsToZero) Machine::hold_back(G, alpha, pairs_.own(i), b_.C[i], count, threshold, next);
     double largest = 0.0;
     for (Index c = 0; c < count; ++c) largest = std::max(largest, std::abs(next[c] - alpha[c]));
     if (!(largest > resolution(G, diag_[i], b_.C[i], count))) return false;

@@ -50,25 +50,15 @@ class LinearProblem {
   SparseDual& dual() { return dual_; }
   const SparseDual& dual() const { return dual_; }
 
-  // W = sum_i x_i alpha_i^T from the dual alone.
-  void rebuild(LinearWeights<double> weights) const {
-    std::fill(weights.values, weights.values + weights.features * weights.stride, 0.0);
-    LinearRow<double> row;
-    row.reserve(rows_->longest());
-    std::vector<std::int32_t> classes(static_cast<std::size_t>(m_));
-    std::vector<double> alpha(static_cast<std::size_t>(m_)), spread(static_cast<std::size_t>(weights.stride));
-    for (Index i = 0; i < rows_->rows(); ++i) {
-      if (dual_.own(i) == 0.0) continue;
-      rows_->load(i, row);
-      classes[0] = y_[i];
-      alpha[0] = dual_.own(i);
-      const Index count = dual_.count(i);
-      for (Index e = 0; e < count; ++e) {
-        classes[static_cast<std::size_t>(e + 1)] = dual_.entries(i)[e].r;
-        alpha[static_cast<std::size_t>(e + 1)] = dual_.entries(i)[e].alpha;
-      }
-      weights.add(row, classes.data(), alpha.data(), count + 1, spread);
-    }
+  // W = sum_i x_i alpha_i^T from the dual alone. Every thread has classes of its own, in whole cache lines.
+  template <class W>
+  void rebuild(LinearWeights<W> weights) const {
+    const Index line = 64 / static_cast<Index>(sizeof(W));
+    const Index parts = std::min<Index>(n_threads_, (weights.stride + line - 1) / line);
+    const Index width = (weights.stride + parts * line - 1) / (parts * line) * line;
+    parallel_tasks(parts, n_threads_, [&] {
+      return [&](Index t) { rebuild_classes(weights, t * width, std::min((t + 1) * width, weights.stride)); };
+    });
   }
 
   // All samples measured with fixed weights.
@@ -82,7 +72,7 @@ class LinearProblem {
         LinearMeasure part;
         for (Index i = t * kSamplesPerTask; i < std::min(n, (t + 1) * kSamplesPerTask); ++i) {
           part.violation = worse_of(part.violation, visitor->look(i));
-          const double gain = visitor->gain(i);
+          const double gain = visitor->gain();
           part.gain = std::max(part.gain, gain / C_[i]);
           part.gap += gain;
           part.loss += visitor->loss(i);
@@ -102,6 +92,31 @@ class LinearProblem {
 
  private:
   static constexpr Index kSamplesPerTask = 256;
+
+  template <class W>
+  void rebuild_classes(LinearWeights<W> weights, Index first, Index last) const {
+    for (Index f = 0; f < weights.features; ++f)
+      std::fill(weights.values + f * weights.stride + first, weights.values + f * weights.stride + last, W{0});
+    LinearRow<W> row;
+    row.reserve(rows_->longest());
+    std::vector<std::int32_t> classes(static_cast<std::size_t>(m_));
+    std::vector<W> alpha(static_cast<std::size_t>(m_));
+    for (Index i = 0; i < rows_->rows(); ++i) {
+      if (dual_.own(i) == 0.0) continue;
+      Index count = 0;
+      const auto list = [&](Index r, double value) {
+        classes[static_cast<std::size_t>(count)] = static_cast<std::int32_t>(r);
+        alpha[static_cast<std::size_t>(count)] = static_cast<W>(value);
+        count += first <= r && r < last;
+      };
+      list(y_[i], dual_.own(i));
+      for (Index e = 0; e < dual_.count(i); ++e) list(dual_.entries(i)[e].r, dual_.entries(i)[e].alpha);
+      if (count == 0) continue;
+      rows_->load(i, row);
+      add_listed(weights.values, weights.stride, row.values.data(), row.columns.data(), row.count, classes.data(),
+                 alpha.data(), count);
+    }
+  }
 
   std::unique_ptr<LinearRows> rows_;
   Index m_;

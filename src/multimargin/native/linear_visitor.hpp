@@ -50,7 +50,6 @@ class LinearVisitor {
         changed_(static_cast<std::size_t>(task.m)),
         entries_(static_cast<std::size_t>(task.m)) {
     for (LinearRow<W>& row : row_) row.reserve(task.rows->longest());
-    other_.reserve(task.rows->longest());
   }
 
   // Reads a row ahead of its visit.
@@ -74,13 +73,21 @@ class LinearVisitor {
     scores_[static_cast<std::size_t>(y)] -= W{1};
     std::fill(scores_.begin() + task_.m, scores_.end(), std::numeric_limits<W>::lowest());  // no classes
     top_ = top_score(scores_.data(), weights_.stride);
-    const double own_z = task_.C[i] - dual_->own(i);
-    low_ = own_z > kActive * task_.C[i] ? G(y) : kInfinity;
+    const double own_z = task_.C[i] - dual_->own(i), active = kActive * task_.C[i];
+    low_ = own_z > active ? G(y) : kInfinity;
+    gain_ = own_z * (top_ - G(y));
     const Entry* entries = dual_->entries(i);
-    for (Index e = 0; e < dual_->count(i); ++e)
-      if (-entries[e].alpha > kActive * task_.C[i]) low_ = std::min(low_, G(entries[e].r));
+    for (Index e = 0; e < dual_->count(i); ++e) {
+      const double z = -entries[e].alpha, below = G(entries[e].r);
+      if (z > active) low_ = std::min(low_, below);
+      gain_ += z * (top_ - below);
+    }
     return top_ - low_;
   }
+
+  // After look: the sample's share of the gap, sum_r z_r (top - G_r), and of the primal.
+  double gain() const { return gain_; }
+  double loss(Index i) const { return task_.C[i] * (top_ - G(task_.y[i])); }
 
   // After look: whether another class than the one with all the weight comes within margin of the top.
   bool undecided(Index i, double margin) const {
@@ -100,14 +107,14 @@ class LinearVisitor {
     std::copy(alpha, alpha + count, next);
     machine_.minimise(G, kii / relax, 0, C, count, next);
     const double noise = resolution(G, kii, C, count);
-    double change = 0.0;
+    change_ = 0.0;
     Index changed = 0, kept = 0;
     bool moved = false;
     for (Index c = 0; c < count; ++c) {
       const double delta = next[c] - alpha[c];
       moved = moved || std::abs(delta) > noise;
       if (delta != 0.0) {
-        change += delta * (G[c] + 0.5 * kii * delta);
+        change_ += delta * (G[c] + 0.5 * kii * delta);
         changed_[static_cast<std::size_t>(changed)] = classes_[static_cast<std::size_t>(c)];
         G[changed++] = delta;
       }
@@ -117,34 +124,11 @@ class LinearVisitor {
     if (!moved) return false;
     dual_->set(i, next[0], entries_.data(), kept);
     weights_.add(row_[now_], changed_.data(), G, changed, spread_);
-    step_ = {changed_.data(), G, changed, change};
     return true;
   }
 
-  // What the last step added to which w_r, in units of x_i.
-  struct Step {
-    const std::int32_t* classes;
-    const double* delta;
-    Index count;
-    double change = 0.0;  // of the dual
-  };
-  const Step& last_step() const { return step_; }
-
-  // A step that another visitor made, for the weights of this one.
-  void repeat(Index i, const Step& step) {
-    task_.rows->load(i, other_);
-    weights_.add(other_, step.classes, step.delta, step.count, spread_);
-  }
-
-  // After look: the sample's share of the gap, sum_r z_r (top - G_r).
-  double gain(Index i) const {
-    double sum = (task_.C[i] - dual_->own(i)) * (top_ - G(task_.y[i]));
-    const Entry* entries = dual_->entries(i);
-    for (Index e = 0; e < dual_->count(i); ++e) sum -= entries[e].alpha * (top_ - G(entries[e].r));
-    return sum;
-  }
-
-  double loss(Index i) const { return task_.C[i] * (top_ - G(task_.y[i])); }
+  // By how much the last step changed the dual.
+  double change() const { return change_; }
 
  private:
   double G(Index r) const { return static_cast<double>(scores_[static_cast<std::size_t>(r)]); }
@@ -183,11 +167,9 @@ class LinearVisitor {
   SparseDual* dual_;
   CrammerSinger machine_;
   LinearRow<W> row_[2];  // of this visit, and announced
-  LinearRow<W> other_;   // of somebody else's step
-  Step step_{};
   int now_ = 0;
   Index next_ = -1;
-  double top_ = 0.0, low_ = 0.0;
+  double top_ = 0.0, low_ = 0.0, gain_ = 0.0, change_ = 0.0;
   std::vector<W> scores_, spread_;
   std::vector<double> G_, alpha_;
   std::vector<std::int32_t> classes_, changed_;

@@ -111,6 +111,34 @@ MULTIMARGIN_CLONES W top_score(const W* scores, Index stride) {
   return *std::max_element(part, part + kClassLanes);
 }
 
+// sum_k x_k^2, in float64.
+template <class W>
+MULTIMARGIN_CLONES double squared_sum(const W* x, Index count) {
+  double part[2 * kClassLanes] = {}, sum = 0.0;
+  Index k = 0;
+  for (; k + 2 * kClassLanes <= count; k += 2 * kClassLanes)
+    for (Index l = 0; l < 2 * kClassLanes; ++l) part[l] += static_cast<double>(x[k + l]) * static_cast<double>(x[k + l]);
+  for (const double value : part) sum += value;
+  for (; k < count; ++k) sum += static_cast<double>(x[k]) * static_cast<double>(x[k]);
+  return sum;
+}
+
+// The same on several threads.
+template <class W>
+double squared_norm(const W* x, Index size, int n_threads) {
+  constexpr Index kPerTask = 1 << 18;
+  const Index tasks = (size + kPerTask - 1) / kPerTask;
+  std::vector<double> parts(static_cast<std::size_t>(tasks));
+  parallel_tasks(tasks, n_threads, [&] {
+    return [&](Index t) {
+      parts[static_cast<std::size_t>(t)] = squared_sum(x + t * kPerTask, std::min(kPerTask, size - t * kPerTask));
+    };
+  });
+  double sum = 0.0;
+  for (const double part : parts) sum += part;
+  return sum;
+}
+
 // View of (features, stride) weights that somebody else owns.
 template <class W>
 struct LinearWeights {

@@ -45,7 +45,7 @@ class TileDescent {
         G_(size(kTile * block.m)),
         rows_(G_.size()),
         delta_(G_.size()),
-        next_(size(2 * block.m)),
+        next_(size(3 * block.m)),
         violation_(size(block.q)) {}
 
   DescentResult run(double eps, Index max_sweeps, Index most_work) {
@@ -62,9 +62,9 @@ class TileDescent {
 
  private:
   static constexpr Index kTile = 256;
-  static constexpr int kPasses = 10;        // over a tile, at most
-  static constexpr double kShare = 0.1;     // of the largest violation: what a sweep brings the samples to
-  static constexpr double kInside = 0.5;    // of that: what the inside of a tile is brought to
+  static constexpr int kPasses = 10;          // over a tile, at most
+  static constexpr double kShare = 0.1;       // of the largest violation: what a sweep brings the samples to
+  static constexpr double kInside = 0.5;      // of that: what the inside of a tile is brought to
   static constexpr Index kWorkOfVisit = 160;  // in the time of a multiply-add
 
   static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
@@ -119,7 +119,7 @@ class TileDescent {
     for (Index s = 0; s < n; ++s) {
       const Index i = ids_[size(s)];
       gather_row(b_.K + i * b_.K_stride, ids_.data(), n, K_.data() + s * kTile);
-      std::copy_n(b_.G + i * m, m, G_.data() + s * m);
+      for (Index r = 0; r < m; ++r) G_[size(r * kTile + s)] = b_.G[i * m + r];
       std::copy_n(b_.alpha + i * m, m, rows_.data() + s * m);
       Machine::lift(b_.y[i], m, rows_.data() + s * m);
     }
@@ -142,8 +142,8 @@ class TileDescent {
   // One-sample solve of row s of the tile, if it violates its conditions by more than eps and moves at all.
   bool visit(Index s, double eps) {
     const Index i = ids_[size(s)], m = b_.m, own = b_.y[i];
-    const double* G = G_.data() + s * m;
-    double *row = rows_.data() + s * m, *next = next_.data(), *step = next + m;
+    double *row = rows_.data() + s * m, *G = next_.data(), *next = G + m, *step = next + m;
+    for (Index r = 0; r < m; ++r) G[r] = G_[size(r * kTile + s)];
     if (Machine::violation(G, row, own, b_.C[i], m) <= eps) return false;
     std::copy_n(row, m, next);
     machine_.minimise(G, diag_[i], own, b_.C[i], m, next);
@@ -157,13 +157,21 @@ class TileDescent {
     return true;
   }
 
-  // G[t, :] += k[t] step.
-  static MULTIMARGIN_CLONES void add_outer(const T* __restrict k, Index n, const double* __restrict step, Index m,
+  // G[r, t] += step[r] k[t], rows kTile apart; two classes share the reading of k.
+  static MULTIMARGIN_CLONES void add_outer(const T* __restrict k, Index n, const double* step, Index m,
                                            double* __restrict G) {
-    for (Index t = 0; t < n; ++t) {
-      const auto weight = static_cast<double>(k[t]);
-      for (Index r = 0; r < m; ++r) G[t * m + r] += weight * step[r];
+    Index r = 0;
+    for (; r + 2 <= m; r += 2) {
+      const double a = step[r], b = step[r + 1];
+      double *first = G + r * kTile, *second = first + kTile;
+      for (Index t = 0; t < n; ++t) {
+        const auto weight = static_cast<double>(k[t]);
+        first[t] += a * weight;
+        second[t] += b * weight;
+      }
     }
+    if (r < m)
+      for (Index t = 0; t < n; ++t) G[r * kTile + t] += step[r] * static_cast<double>(k[t]);
   }
 
   // Hands the tile's rows to the block, with the step K[:, tile] delta in its gradient. Returns the work.
@@ -189,13 +197,14 @@ class TileDescent {
   Random random_;
   Interrupt interrupt_;
   int n_threads_;
-  std::vector<Index> ids_;                   // the tile's samples
-  std::vector<T> K_;                         // their kernel, kTile apart
-  std::vector<double> G_, rows_, delta_;     // their gradient, listed rows, steps
-  std::vector<double> next_;                 // of one sample: new row, step
-  std::vector<double> violation_;            // of every sample, at the start of the sweep
-  std::vector<Index> left_, seeds_;          // samples in no tile of this sweep yet; above the threshold
-  std::vector<char> waits_, moved_;          // whether a sample is in left_; whether one of the tile moved
+  std::vector<Index> ids_;            // the tile's samples
+  std::vector<T> K_;                  // their kernel, kTile apart
+  std::vector<double> G_;             // their gradient, class after class, kTile apart
+  std::vector<double> rows_, delta_;  // their listed rows, their steps
+  std::vector<double> next_;          // of one sample: gradient, new row, step
+  std::vector<double> violation_;     // of every sample, at the start of the sweep
+  std::vector<Index> left_, seeds_;   // samples in no tile of this sweep yet; above the threshold
+  std::vector<char> waits_, moved_;   // whether a sample is in left_; whether one of the tile moved
 };
 
 }  // namespace multimargin
