@@ -29,6 +29,7 @@ _FLAT_STEPS = 1000  # steps (and 20 passes) that may leave the dual where it is,
 _POLISH_EPS = 1e-11
 _SETTLE_SHARE = 0.25
 _MOST_BIAS_STEPS = 500
+_POLISH_TOL = 1e-9  # the same with a free bias
 _FIRST_EPS, _BIAS_FALL = 0.1, 0.3  # accuracy of the first descent for a free bias, and its fall a step
 _BIAS_AIM, _LEAST_EPS = 0.8, 0.01  # of tol: leaves room for balancing the classes, and more where that fails
 
@@ -165,7 +166,8 @@ class Decomposition:
         self, engine: Engine, monitor: Monitor, tol: float, rng: np.random.Generator, keep: bool
     ) -> tuple[Status, Certificate]:
         """Alternate descents with steps of the bias, until a balanced point is proved optimal."""
-        bias, eps = FreeBias(engine), max(tol, _FIRST_EPS)
+        aim = min(tol, _POLISH_TOL) if engine.n <= self.polish else tol
+        bias, eps = FreeBias(engine), tol if len(engine.support) else max(tol, _FIRST_EPS)
         by_gap = self.stop == "gap"  # says nothing of the class sums: descents go by ψ, ever more exact
         rounds = replace(self, stop="psi") if by_gap else self
         for _ in range(_MOST_BIAS_STEPS):
@@ -173,14 +175,27 @@ class Decomposition:
             bias.advance()
             if status not in (Status.CONVERGED, Status.STALLED):
                 break
-            if (by_gap or eps < tol) and bias.balance():
-                proof = engine.prove()
-                if self._left(proof) <= tol:
-                    return Status.CONVERGED, proof
-            least = _POLISH_EPS if by_gap else (_BIAS_AIM if eps > tol else _LEAST_EPS) * tol
+            if by_gap or eps < aim:
+                balanced, proof = bias.balance(), engine.prove()  # from the exact gradient in any case
+                if balanced and self._left(proof) <= aim:
+                    return Status.CONVERGED, self._at_best_bias(engine, proof, aim)
+            least = _POLISH_EPS if by_gap else (_BIAS_AIM if eps > aim else _LEAST_EPS) * aim
             eps = max(least, _BIAS_FALL * eps)
         bias.settle()
-        return status if status is not Status.CONVERGED else Status.STALLED, engine.prove()
+        proof = engine.prove()
+        if status in (Status.CONVERGED, Status.STALLED):
+            status = Status.CONVERGED if self._left(proof) <= tol else Status.STALLED
+        return status, proof
+
+    def _at_best_bias(self, engine: Engine, proof: Certificate, tol: float) -> Certificate:
+        """With the bias of the smallest primal, if the point is optimal to ``tol`` with that too."""
+        before = engine.bias
+        minimise_over_bias(engine)
+        best = engine.certificate()
+        if self._left(best) <= tol:
+            return best
+        engine.shift(before - engine.bias)
+        return proof
 
     def _prove(self, engine: Engine) -> Certificate:
         """The certificate of the current point, at its best bias where the solver leaves the bias out."""

@@ -248,9 +248,11 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
             X = X[kept][:, kept] if kernel.pairwise else X[kept]
         kernel = kernel.resolve(X, weight if weighted else None)
         offset = 1.0 if self.bias == "regularized" else 0.0
+        bias = None
         if self.bias == "free":
             offset = proximal_weight(kernel.diagonal(X), C, len(labels))
-        return Task(problem, kernel, X, y, C, offset, start)
+            bias = None if start is None else self.intercept_
+        return Task(problem, kernel, X, y, C, offset, start, bias)
 
     def _solve(self, task: Task, model: ModelMaker, X: Any, y: Any) -> Solution:
         method = find_method(self.solver, self.working_set_size, self.machine, self.bias == "free")

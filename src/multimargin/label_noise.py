@@ -68,7 +68,8 @@ class LabelNoiseMixin:
     def suspects(self, k: int = 10) -> IntArray:
         """The training rows most likely mislabelled.
 
-        Ranked by the norm of α_i / C_i (Crammer & Singer, Section 8), and among equals by the loss.
+        Ranked by the loss for unit cost, whatever the machine, and among equals by the norm of α_i / C_i,
+        which Crammer & Singer's Section 8 proposes: with bounds, that norm is the same for too many rows.
 
         Parameters
         ----------
@@ -93,5 +94,5 @@ class LabelNoiseMixin:
         check_integer("k", k, 1)
         costs = self._costs[np.searchsorted(self._kept, self.support_)]
         norms = np.linalg.norm(self.dual_coef_, axis=1) / costs
-        order = np.lexsort((-self._support_loss, -norms.round(6)))
+        order = np.lexsort((-norms, -self._support_loss.round(6)))
         return np.asarray(self.support_[order[: int(k)]])

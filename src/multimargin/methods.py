@@ -49,8 +49,9 @@ VARIANTS: dict[tuple[str, str], Decomposition] = {
     ("auto", "lee-lin-wahba"): _MOST,
     ("auto", "msvm2"): _MOST,
     ("auto", "one-vs-rest"): _MORE,
-    # MSVMpack ranks by ψ. Frank-Wolfe hardly ever brings a weight to zero, and ψ counts the smallest in full: on
-    # segment the gap was 11% after 110,000 steps. The gain weighs the same conditions, and needs 3,300 to 2%.
+    # MSVMpack ranks by ψ. Frank-Wolfe hardly ever brings a weight to zero, and ψ counts the smallest in
+    # full: on segment the gap was 11% after 110,000 steps. The gain weighs the same conditions, and needs
+    # 3,300 to 2%.
     ("msvmpack", "crammer-singer"): Decomposition(Gain(q=10), FrankWolfe(), stop="gap"),
 }
 # The same for a free bias, where a method has steps of its own for it instead of the proximal scheme. Its

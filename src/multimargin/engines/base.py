@@ -62,6 +62,7 @@ class Task:
     C: FloatArray
     offset: float = 0.0
     alpha: FloatArray | None = None  # feasible start; None is zero
+    bias: FloatArray | None = None  # where a free bias starts; None is zero
 
     @property
     def m(self) -> int:
@@ -181,6 +182,10 @@ class Engine(ABC):
     @abstractmethod
     def prove(self) -> Certificate:
         """Recompute G and the dual from alpha alone, in float64, and measure all samples."""
+
+    @abstractmethod
+    def certificate(self) -> Certificate:
+        """Measure all samples with G as it is."""
 
     @abstractmethod
     def result(self) -> tuple[FloatArray, FloatArray]:

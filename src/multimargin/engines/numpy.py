@@ -61,9 +61,9 @@ class NumpyEngine(Engine):
         self._set_support()
         self._ridge = self.problem.ridge(task.C)
         self.diagonal = self._check_diagonal(self._exact_diagonal()) + self._ridge
-        self.bias = np.zeros(self.m)
+        self.bias = np.zeros(self.m) if task.bias is None else task.bias
         if task.alpha is None:
-            self.G = -self.problem.target(task.y)
+            self.G = self.bias - self.problem.target(task.y)
             self.dual = 0.0
         else:
             with self.running():
@@ -276,8 +276,8 @@ class NumpyEngine(Engine):
         return max(1, int(_ROW_FLOPS / (self.n * (features_per_sample(self.task.X) + 20))))
 
     # -- certify -----------------------------------------------------------------------------------
-    def _refresh(self) -> FloatArray:
-        """Recompute G and the dual from alpha; returns the scores without the bias."""
+    def _refresh(self) -> None:
+        """Recompute G and the dual from alpha."""
         S = self._exact_scores(self.support, self.alpha[self.support])
         if not np.isfinite(S).all():
             raise ValueError(
@@ -286,13 +286,17 @@ class NumpyEngine(Engine):
         y, C = self.task.y, self.task.C
         self.G = self.problem.gradient(S, self.alpha, y, C) + self.bias
         self.dual = self.problem.dual(self.alpha, S, y, C) + float(self.bias @ self.sums())
-        return S
 
     @timed("proof")
     def prove(self) -> Certificate:
-        S = self._refresh()
+        self._refresh()
+        return self.certificate()
+
+    @timed("proof")
+    def certificate(self) -> Certificate:
         self._measure(None)
         y, C = self.task.y, self.task.C
+        S = self.problem.scores(self.G - self.bias, self.alpha, y, C)
         return Certificate(
             violation=float(self._psi.max()) / self.problem.kappa,
             gain=float(self.problem.closeness(self._psi, self._gain, C).max()),
