@@ -242,7 +242,7 @@ def test_no_tolerance_is_better_than_a_wrong_one():
 def test_linear_contenders_meet_the_gap_with_tolerances_of_their_own(text, report):
     X, y = text
     entrants = [LINEAR[ONE], LINEAR[TWO], SAME_CODE]
-    entry = linear_peers.Entry("text", {1e-3: 1e-6}, {1e-3: (0.05, 0.05)})
+    entry = linear_peers.Entry("text", {1e-3: 1e-6}, {1e-3: 0.05})
     args = argparse.Namespace(repeats=1, patience=9.0, cap=60.0, full=False, short=False)
     with Arena({"scaled": View(Split(X, y, X[:2], y[:2]), None)}, entrants, threads=2) as arena:
         ring = linear_peers.Ring(arena, args.cap)

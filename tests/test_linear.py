@@ -109,7 +109,8 @@ def test_threads_visit_every_sample_once(threads):
     assert found.visits == N
     assert found.total == pytest.approx(N)
     descent.run_pass(over_all=True)
-    descent.check_threads()
+    if threads > 1:
+        descent.check_threads()
     rebuilt = np.zeros_like(descent.weights)  # threads may lose steps, until their weights are rebuilt
     descent.problem.rebuild(rebuilt)
     np.testing.assert_allclose(descent.weights, rebuilt, atol=1e-12)

@@ -122,6 +122,7 @@ class LinearShard {
     const Index i = k * parts_ + part_;
     const double psi = visitor_.look(i);
     if (at_ + 1 < visits_.size()) visitor_.announce(visits_[at_ + 1] * parts_ + part_);
+    if (at_ + 3 < visits_.size()) visitor_.foresee(visits_[at_ + 3] * parts_ + part_);
     ++result_.visits;
     result_.violation = worse_of(result_.violation, psi);
     Last& last = last_[static_cast<std::size_t>(k)];

@@ -70,8 +70,10 @@ class LinearProblem {
       auto visitor = std::make_shared<LinearVisitor<W>>(task(), weights, &dual_, UpdateRule{}, 0);
       return [&, visitor](Index t) {
         LinearMeasure part;
-        for (Index i = t * kSamplesPerTask; i < std::min(n, (t + 1) * kSamplesPerTask); ++i) {
+        const Index last = std::min(n, (t + 1) * kSamplesPerTask);
+        for (Index i = t * kSamplesPerTask; i < last; ++i) {
           part.violation = worse_of(part.violation, visitor->look(i));
+          if (i + 1 < last) visitor->announce(i + 1);
           const double gain = visitor->gain();
           part.gain = std::max(part.gain, gain / C_[i]);
           part.gap += gain;

@@ -47,6 +47,7 @@ class LinearRows {
   virtual Index longest() const = 0;  // most non-zeros of a row, the constant included
   virtual void load(Index i, LinearRow<float>& row) const = 0;
   virtual void load(Index i, LinearRow<double>& row) const = 0;
+  virtual void prefetch(Index i) const = 0;
 
   // |x_i|^2
   double norm(Index i, LinearRow<double>& row) const {
@@ -57,6 +58,12 @@ class LinearRows {
   }
 
  protected:
+  template <class T>
+  static void prefetch_values(const T* first, Index count) {
+    const Index step = 64 / static_cast<Index>(sizeof(T));
+    for (Index k = 0; k < count; k += step) MULTIMARGIN_PREFETCH(first + k);
+  }
+
   template <class W>
   void finish(LinearRow<W>& row) const {
     if (constant_ != 0.0) row.push(d_, constant_);
@@ -87,6 +94,13 @@ class DenseLinearRows final : public LinearRows {
     finish(row);
   }
   void load(Index i, LinearRow<double>& row) const override { fill(i, row); }
+
+  void prefetch(Index i) const override {
+    if (starts_.empty()) return prefetch_values(values_ + i * d_, d_);
+    const std::size_t first = starts_[static_cast<std::size_t>(i)], last = starts_[static_cast<std::size_t>(i) + 1];
+    prefetch_values(listed_.data() + first, static_cast<Index>(last - first));
+    prefetch_values(columns_.data() + first, static_cast<Index>(last - first));
+  }
 
  private:
   template <class W>
@@ -138,6 +152,12 @@ class SparseLinearRows final : public LinearRows {
   Index longest() const override { return longest_ + 1; }
   void load(Index i, LinearRow<float>& row) const override { fill(i, row); }
   void load(Index i, LinearRow<double>& row) const override { fill(i, row); }
+
+  void prefetch(Index i) const override {
+    const Index first = static_cast<Index>(starts_[i]), count = static_cast<Index>(starts_[i + 1]) - first;
+    prefetch_values(values_ + first, count);
+    prefetch_values(columns_ + first, count);
+  }
 
  private:
   template <class W>

@@ -46,10 +46,16 @@ class LinearVisitor {
         spread_(static_cast<std::size_t>(weights.stride)),
         G_(static_cast<std::size_t>(task.m)),
         alpha_(static_cast<std::size_t>(2 * task.m)),
-        classes_(static_cast<std::size_t>(task.m)),
+        classes_(static_cast<std::size_t>(task.m + 1)),
         changed_(static_cast<std::size_t>(task.m)),
         entries_(static_cast<std::size_t>(task.m)) {
     for (LinearRow<W>& row : row_) row.reserve(task.rows->longest());
+  }
+
+  // Asks memory for a row that will be announced soon.
+  void foresee(Index i) const {
+    task_.rows->prefetch(i);
+    dual_->prefetch(i);
   }
 
   // Reads a row ahead of its visit.
@@ -102,7 +108,7 @@ class LinearVisitor {
   bool step(Index i, double relax) {
     const Index y = task_.y[i];
     const double C = task_.C[i], kii = task_.norm[i];
-    const Index count = gather(i, y, C, kii > 0.0 ? relax / kii : kInfinity);
+    const Index count = gather(i, y);
     double *G = G_.data(), *alpha = alpha_.data(), *next = alpha + task_.m;
     std::copy(alpha, alpha + count, next);
     machine_.minimise(G, kii / relax, 0, C, count, next);
@@ -133,33 +139,45 @@ class LinearVisitor {
  private:
   double G(Index r) const { return static_cast<double>(scores_[static_cast<std::size_t>(r)]); }
 
-  // The classes that have weight or can get some, the label first, with G and alpha. With D = z + step G, no
-  // class below max D - C becomes active (simplex.hpp).
-  Index gather(Index i, Index y, double C, double step) {
+  // The classes that have weight or can get some, the label first, with G and alpha. With S any set of classes, theta >=
+  // (sum_S D - C) / |S| (simplex.hpp). With D = z + step G and all classes of weight in S this is step times the mean
+  // of G over S, so that no class below that mean gets weight. S is they, and the class of the top score.
+  Index gather(Index i, Index y) {
     const Entry* entries = dual_->entries(i);
     const Index weighted = dual_->count(i);
-    classes_[0] = static_cast<std::int32_t>(y);
-    G_[0] = G(y);
-    alpha_[0] = dual_->own(i);
-    double floor = std::max(top_, G(y) + (C - alpha_[0]) / step);
-    Index count = 1;
+    const double own = list(0, y, dual_->own(i));
+    const bool has_weight = dual_->own(i) < task_.C[i];
+    double sum = has_weight ? own : 0.0, largest = has_weight ? own : -kInfinity;
+    Index members = weighted + has_weight;
     for (Index e = 0; e < weighted; ++e) {
-      const Index r = entries[e].r;
-      classes_[static_cast<std::size_t>(count)] = entries[e].r;
-      G_[static_cast<std::size_t>(count)] = G(r);
-      alpha_[static_cast<std::size_t>(count++)] = entries[e].alpha;
-      floor = std::max(floor, G(r) - entries[e].alpha / step);
-      scores_[static_cast<std::size_t>(r)] = -std::numeric_limits<W>::max();  // listed
+      const double score = list(e + 1, entries[e].r, entries[e].alpha);
+      sum += score;
+      largest = std::max(largest, score);
     }
-    scores_[static_cast<std::size_t>(y)] = -std::numeric_limits<W>::max();
-    floor -= C / step;
-    for (Index r = 0; r < task_.m; ++r)
-      if (G(r) >= floor) {
-        classes_[static_cast<std::size_t>(count)] = static_cast<std::int32_t>(r);
-        G_[static_cast<std::size_t>(count)] = G(r);
-        alpha_[static_cast<std::size_t>(count++)] = 0.0;
-      }
+    if (largest < top_) {
+      sum += top_;
+      ++members;
+    }
+    const W floor = static_cast<W>(sum / static_cast<double>(members));
+    const W* scores = scores_.data();
+    std::int32_t* classes = classes_.data();
+    Index count = weighted + 1;
+    for (Index r = 0; r < task_.m; ++r) {
+      classes[count] = static_cast<std::int32_t>(r);
+      count += scores[r] >= floor;
+    }
+    for (Index c = weighted + 1; c < count; ++c) list(c, classes[c], 0.0);
     return count;
+  }
+
+  // A class of the sample at hand; returns its G, and lets no other list have it.
+  double list(Index c, Index r, double alpha) {
+    const double score = G(r);
+    classes_[static_cast<std::size_t>(c)] = static_cast<std::int32_t>(r);
+    G_[static_cast<std::size_t>(c)] = score;
+    alpha_[static_cast<std::size_t>(c)] = alpha;
+    scores_[static_cast<std::size_t>(r)] = std::numeric_limits<W>::lowest();
+    return score;
   }
 
   LinearTask task_;
