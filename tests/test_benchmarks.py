@@ -289,11 +289,11 @@ def test_figures_of_the_linear_machine(text, report):
     curves = figures_linear.figure2(report, "text", (2, 6), repeats=1)
     assert all(len(xs) == len(ys) == 2 for xs, ys in curves.values())
     splits = stratified_splits(*text, 1)
-    curves = figures_linear.figure3(report, "text", splits[0], passes=12)
-    assert all(len(xs) == len(ys) == 12 for xs, ys in curves.values())
+    curves = figures_linear.figure3(report, "text", splits[0], passes=20)
+    assert all(len(xs) == len(ys) == 20 for xs, ys in curves.values())
     figures_linear.figure4(report, splits, (0.1, 10.0, 1000.0))
     held = {claim["claim"]: claim["held"] for claim in report.found["claims"]}
-    assert held["text: no τ has a lower dual than an exact method after 12 passes"]
+    assert held["text: no τ has a lower dual than an exact method after 20 passes"]
 
 
 def test_synthetic_rows_are_sorted_and_distinct():
