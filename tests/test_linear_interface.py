@@ -289,12 +289,14 @@ def test_interrupted_fit_goes_on_warm(digits):
 
 
 # -- the same again --------------------------------------------------------------------------------
+@pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_bitwise_repeatable_with_one_thread(dtype, digits):
+def test_bitwise_repeatable(dtype, threads, digits, any_size_in_parallel):
     X, y = digits
     first, second, other = (
-        LinearSVC(C=0.5, dtype=dtype, n_threads=1, random_state=seed).fit(X, y) for seed in (3, 3, 4)
+        LinearSVC(C=0.5, dtype=dtype, n_threads=threads, random_state=seed).fit(X, y) for seed in (3, 3, 4)
     )
+    assert first.trace_.info["n_threads"] == threads
     np.testing.assert_array_equal(first.coef_, second.coef_)
     np.testing.assert_array_equal(first.support_, second.support_)
     np.testing.assert_array_equal(first.dual_coef_.toarray(), second.dual_coef_.toarray())

@@ -143,8 +143,8 @@ class LinearDescent:
 
     @property
     def relax(self) -> float:
-        """How far steps go, once the first pass is made; 1 is to the sample's own optimum."""
-        return _RELAX if self.options.shrinking else 1.0
+        """How far steps go, once the first pass is made; 1 is to the sample's own optimum: threads stop there."""
+        return _RELAX if self.options.shrinking and not self.together else 1.0
 
     @property
     def passes(self) -> int:
@@ -159,8 +159,6 @@ class LinearDescent:
 
     def measure(self, found: _Pass) -> float:
         """The duality gap with the weights as they are, after a pass."""
-        if self.together:
-            self.problem.rebuild(self.weights)
         gap = float(self.problem.measure(self.weights)[2])
         self._seen_share = gap / found.gap if found.gap > 0 else _SEEN_SHARE
         return gap
@@ -174,12 +172,13 @@ class LinearDescent:
         return self.is_within(self._seen_share * found.gap)
 
     def check_threads(self) -> None:
-        """Make up for steps that threads lost, and go on without threads where they undo each other's work.
+        """Go on without threads, where they undo each other's work.
 
         Each sees a decrease of the dual that is true while the others stand still. Samples that are alike,
         visited at the same time, go too far together.
         """
-        self.problem.rebuild(self.weights)
+        if not self.together:
+            return
         hoped, self.dual = self.dual, self._dual_of(self.weights)
         if self._last_dual - self.dual < _THREADS_SHARE * (self._last_dual - hoped):
             self._use(self.weights, together=False)
@@ -202,6 +201,7 @@ class LinearDescent:
         """Take the weights of the last proof over."""
         if self.exact is not self.weights:
             self.weights[:] = self.exact
+        self.native.weights_changed()
 
     def alpha(self) -> sp.csr_array:
         """The dual point, (n, m)."""
@@ -296,14 +296,14 @@ def _descend(descent: LinearDescent, monitor: Monitor) -> Status:
     while True:
         if status := descent.exhausted(monitor, descent.n if schedule.over_all else schedule.active):
             return status
-        if descent.together and schedule.over_all and schedule.passes:
-            descent.check_threads()
         found = descent.run_pass(
             over_all=schedule.over_all,
             threshold=schedule.threshold,
             relax=descent.relax if schedule.passes else 1.0,
             margin=schedule.margin,
         )
+        if schedule.over_all:
+            descent.check_threads()
         done = schedule.over_all and found.violation <= descent.target
         measures = descent.may_be_within(found) or schedule.measures
         gap = descent.measure(found) if measures and not done else math.nan
@@ -311,7 +311,7 @@ def _descend(descent: LinearDescent, monitor: Monitor) -> Status:
             return status
         if done or descent.is_within(gap):
             return Status.CONVERGED
-        if not schedule.go_on(found, gap):
+        if not schedule.go_on(found):
             return Status.STALLED
 
 
@@ -331,8 +331,8 @@ class _Schedule:
         """Whether the gap is measured after this pass."""
         return self.over_all and self._rounds % _MEASURE_EVERY == 0
 
-    def go_on(self, found: _Pass, gap: float) -> bool:
-        """Look at what the pass found, and the gap if measured; False where nothing can move any more."""
+    def go_on(self, found: _Pass) -> bool:
+        """Look at what the pass found; False where nothing can move any more."""
         self.passes += 1
         self.active = found.active
         if not self.over_all:
@@ -344,7 +344,7 @@ class _Schedule:
             self.margin = found.violation
         if self._options.shrinking:
             self.threshold = self._next_threshold(found)
-            self.over_all = not found.updates or (not self.over_all and self._must_see_all(found, gap))
+            self.over_all = not found.updates or (not self.over_all and self._must_see_all(found))
         return True
 
     def _next_threshold(self, found: _Pass) -> float:
@@ -356,10 +356,9 @@ class _Schedule:
             threshold = min(threshold, 0.5 * self._options.tol)
         return max(threshold, _LEAST_SHARE * self._descent.target)
 
-    def _must_see_all(self, found: _Pass, gap: float) -> bool:
+    def _must_see_all(self, found: _Pass) -> bool:
         settled = found.violation <= self._descent.target or found.total < _FALL * self._first
-        surprised = self._descent.together and not math.isnan(gap)  # the weights were rebuilt
-        return settled or surprised or self._since == _MOST_ACTIVE
+        return settled or self._since == _MOST_ACTIVE
 
 
 def _record(descent: LinearDescent, monitor: Monitor, found: _Pass, gap: float) -> Status | None:

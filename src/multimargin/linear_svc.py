@@ -88,16 +88,13 @@ class LinearSVC(MachineClassifier):
         Precision of the weights while they change; "auto" is float32 down to ``tol=1e-5``, and float64 where
         that does not suffice. The dual state, the proof and ``coef_`` are always float64.
     n_threads : int or None, default=None
-        Threads; None is every core. They work on the same weights without waiting for each other: the proof
-        holds as for one thread, but another fit ends at another point within the tolerance. Small problems
-        run on one.
+        Threads; None is every core. Each has a copy of the weights. Small problems run on one.
     keep_dual : bool, default=False
         Whether ``partial_fit`` keeps the coefficients of the rows it has seen in ``dual_coef_``.
     warm_start : bool, default=False
         ``fit`` starts from the previous solution, if it was for as many rows.
     random_state : int, RandomState or None, default=None
-        Seed of the order in which samples are visited. None is a fixed seed: fits are reproducible with
-        ``n_threads=1``.
+        Seed of the order in which samples are visited. None is a fixed seed: fits are reproducible.
     verbose : int, default=0
         1 shows progress (a bar where tqdm is installed); 2 shows lines.
     callback : callable or None, default=None

@@ -197,6 +197,7 @@ void bind_descent(nb::module_& m, const char* name) {
                                together);
           },
           "problem"_a, "weights"_a.noconvert(), "update"_a, "tau"_a, "seed"_a, "together"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
+      .def("weights_changed", &Descent::weights_changed, "Somebody else wrote to the weights.")
       .def(
           "run",
           [](Descent& self, bool all, double threshold, double relax, double margin, bool shuffle) {

@@ -10,19 +10,22 @@
 // what was found. Those updated wait too: what took a passes to grow to psi is expected to take a threshold / psi passes
 // to grow to the threshold again.
 //
-// Threads: thread t owns the samples i with i % threads = t; all work on the same weights, without waiting for each other.
-// So a thread lacks at most the steps that the others are just making, and where two write to the same weights at the
-// same time, one of the steps is lost there: the driver rebuilds the weights from the dual, which nobody shares, now and
-// then, and for the proof. Where samples are so alike that threads undo each other's work, it goes on with one.
+// Threads: thread t owns the samples i with i % threads = t and a copy of the weights. After every few samples all
+// threads meet and repeat on their own copy the steps that the others have made: a step costs only the few classes
+// that changed, a visit all m. So a thread lacks at most the others' steps since the last meeting, and the result does
+// not depend on who was faster. Where samples are so alike that this is too much, the driver goes on without threads.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <limits>
 #include <memory>
 #include <vector>
 
+#include "aligned_buffer.hpp"
 #include "interrupt.hpp"
 #include "linear_dual.hpp"
 #include "linear_visitor.hpp"
@@ -47,20 +50,57 @@ struct PassRule {
   bool shuffle;
 };
 
-// One thread's samples.
+// The steps of one thread between two meetings.
+class StepLog {
+ public:
+  void clear() {
+    samples_.clear();
+    ends_.clear();
+    classes_.clear();
+    delta_.clear();
+  }
+
+  template <class Step>
+  void push(Index i, const Step& step) {
+    samples_.push_back(i);
+    classes_.insert(classes_.end(), step.classes, step.classes + step.count);
+    delta_.insert(delta_.end(), step.delta, step.delta + step.count);
+    ends_.push_back(classes_.size());
+  }
+
+  template <class Visitor>
+  void repeat(Visitor& visitor) const {
+    std::size_t first = 0;
+    for (std::size_t k = 0; k < samples_.size(); ++k) {
+      visitor.repeat(samples_[k], {classes_.data() + first, delta_.data() + first, static_cast<Index>(ends_[k] - first)});
+      first = ends_[k];
+    }
+  }
+
+ private:
+  std::vector<Index> samples_;
+  std::vector<std::size_t> ends_;
+  std::vector<std::int32_t> classes_;
+  std::vector<double> delta_;
+};
+
+// One thread's samples, weights and steps.
 template <class W>
 class LinearShard {
  public:
   LinearShard(const LinearTask& task, LinearWeights<W> weights, SparseDual* dual, const UpdateRule& update,
               std::uint64_t seed, int part)
       : visitor_(task, weights, dual, update, seed + 1),
+        weights_(weights),
         random_(seed),
         part_(part),
         parts_(dual->parts()),
         waiting_(static_cast<std::size_t>((dual->size() - part + parts_ - 1) / parts_)),
         last_(waiting_.size()) {}
 
+  const LinearWeights<W>& weights() const { return weights_; }
   const PassResult& result() const { return result_; }
+  const StepLog& log(Index meeting) const { return log_[meeting % 2]; }
 
   void begin(bool all, const PassRule& rule) {
     const double total = all ? 0.0 : result_.total, gap = all ? 0.0 : result_.gap;
@@ -83,14 +123,18 @@ class LinearShard {
     at_ = 0;
   }
 
-  // Makes so many visits at most; returns whether any samples are left.
-  bool go_on(Index visits) {
+  // Makes so many visits at most, and keeps the steps where it `logs`; returns whether any samples are left.
+  bool go_on(Index visits, Index meeting, bool logs) {
+    written_ = logs ? &log_[meeting % 2] : nullptr;
+    if (logs) written_->clear();
     const std::size_t end = std::min(visits_.size(), at_ + static_cast<std::size_t>(visits));
     for (; at_ < end; ++at_)
       if (visit(visits_[at_]) && all_) active_.push_back(visits_[at_]);
     result_.active = static_cast<Index>(active_.size());
     return at_ < visits_.size();
   }
+
+  void repeat(const StepLog& log) { log.repeat(visitor_); }
 
  private:
   struct Waiting {
@@ -134,7 +178,8 @@ class LinearShard {
     if (psi > rule_.threshold) {
       if (visitor_.step(i, rule_.relax)) {
         ++result_.updates;
-        result_.change += visitor_.change();
+        result_.change += visitor_.last_step().change;
+        if (written_ != nullptr) written_->push(i, visitor_.last_step());
       }
       const double due = static_cast<double>(waiting.age) * rule_.threshold / psi;
       waiting = {0, static_cast<std::uint8_t>(std::min(due, kMostDue)), 1};
@@ -147,6 +192,7 @@ class LinearShard {
   }
 
   LinearVisitor<W> visitor_;
+  LinearWeights<W> weights_;
   Random random_;
   Index part_, parts_;
   std::vector<Index> active_, visits_;  // numbers k of samples k * parts + part; of this pass, in its order
@@ -156,22 +202,39 @@ class LinearShard {
   bool all_ = true;
   PassRule rule_{};
   PassResult result_;
+  StepLog log_[2];
+  StepLog* written_ = nullptr;  // one of them, where steps are kept
 };
 
 template <class W>
 class LinearDescent {
  public:
-  // Together: as many threads as the dual has parts. Else one part after the other.
+  // Together: as many threads as the dual has parts, the weights given are the first one's. Else one part after the
+  // other, on the same weights.
   LinearDescent(const LinearTask& task, LinearWeights<W> weights, SparseDual* dual, const UpdateRule& update,
                 std::uint64_t seed, bool together)
       : together_(together && has_openmp() && dual->parts() > 1) {
     for (int t = 0; t < dual->parts(); ++t) {
+      LinearWeights<W> own = weights;
+      if (t > 0 && together_) {
+        copies_.push_back(std::make_unique<AlignedBuffer<W>>());
+        own.values = copies_.back()->reserve(weights.features * weights.stride);
+      }
       const std::uint64_t own_seed = seed + 2 * static_cast<std::uint64_t>(t);
-      shards_.push_back(std::make_unique<LinearShard<W>>(task, weights, dual, update, own_seed, t));
+      shards_.push_back(std::make_unique<LinearShard<W>>(task, own, dual, update, own_seed, t));
     }
+    weights_changed();
   }
   LinearDescent(const LinearDescent&) = delete;
   LinearDescent& operator=(const LinearDescent&) = delete;
+
+  // To be called when somebody else wrote to the weights.
+  void weights_changed() {
+    if (!together_) return;
+    const LinearWeights<W>& first = shards_[0]->weights();
+    for (std::size_t t = 1; t < shards_.size(); ++t)
+      std::copy(first.values, first.values + first.features * first.stride, shards_[t]->weights().values);
+  }
 
   // One pass over all samples, or over those that are still active.
   PassResult pass(bool all, const PassRule& rule) {
@@ -180,43 +243,73 @@ class LinearDescent {
       run_together();
     } else {
       for (auto& shard : shards_)
-        while (shard->go_on(kVisits)) interrupt_.poll(kWork);
+        while (shard->go_on(kVisits, 0, false)) interrupt_.poll(kWorkOfMeeting);
     }
-    PassResult sum;
+    PassResult all_of_them;
     for (const auto& shard : shards_) {
       const PassResult& part = shard->result();
-      sum.visits += part.visits;
-      sum.updates += part.updates;
-      sum.active += part.active;
-      sum.total += part.total;
-      sum.change += part.change;
-      sum.gap += part.gap;
-      sum.violation = worse_of(sum.violation, part.violation);
+      all_of_them.visits += part.visits;
+      all_of_them.updates += part.updates;
+      all_of_them.active += part.active;
+      all_of_them.total += part.total;
+      all_of_them.change += part.change;
+      all_of_them.gap += part.gap;
+      all_of_them.violation = worse_of(all_of_them.violation, part.violation);
     }
-    return sum;
+    return all_of_them;
   }
 
  private:
-  static constexpr Index kVisits = 64;     // between two looks at the clock
-  static constexpr Index kWork = 100'000;  // of so many visits, about, for the interrupt's clock
+  static constexpr Index kVisits = 64;  // of a thread between two meetings
+  static constexpr Index kWorkOfMeeting = 100'000;  // about, for the interrupt's clock
 
-  // What goes wrong in a thread ends the pass for all, and so does Ctrl-C, which only the first thread hears.
+  // A log is read by the others while its owner already writes the next one: the two take turns, and nobody can be
+  // two meetings ahead. What goes wrong in a thread, or Ctrl-C, ends the pass for all at the next meeting.
   void run_together() {
-    std::atomic<bool> stop{false};
-    parallel_tasks(static_cast<Index>(shards_.size()), static_cast<int>(shards_.size()), [&] {
-      return [&, hears = thread_number() == 0](Index s) {
-        try {
-          while (!stop.load(std::memory_order_relaxed) && shards_[static_cast<std::size_t>(s)]->go_on(kVisits))
-            if (hears) interrupt_.poll(kWork);
-        } catch (...) {
-          stop = true;
-          throw;
-        }
-      };
-    });
+#ifdef _OPENMP
+    const int shards = static_cast<int>(shards_.size());
+    std::atomic<int> unfinished[3] = {shards, shards, shards};
+    std::atomic<Index> stop_at{std::numeric_limits<Index>::max()};
+    std::exception_ptr error;
+    const auto guarded = [&](Index meeting, auto work) {
+      try {
+        work();
+      } catch (...) {
+#pragma omp critical(multimargin_linear_error)
+        if (!error) error = std::current_exception();
+        stop_at = meeting;
+      }
+    };
+#pragma omp parallel num_threads(shards)
+    {
+      const int t = omp_get_thread_num(), team = omp_get_num_threads();  // fewer than asked for, perhaps
+      for (Index meeting = 0; stop_at >= meeting; ++meeting) {
+        guarded(meeting, [&] {
+          for (int s = t; s < shards; s += team)
+            if (!shard(s).go_on(kVisits, meeting, true)) --unfinished[meeting % 3];
+          if (t == 0) {
+            unfinished[(meeting + 1) % 3] = shards;
+            interrupt_.poll(kWorkOfMeeting);
+          }
+        });
+#pragma omp barrier
+        if (stop_at == meeting) break;
+        guarded(meeting + 1, [&] {
+          for (int s = t; s < shards; s += team)
+            for (int other = 0; other < shards; ++other)
+              if (other != s) shard(s).repeat(shard(other).log(meeting));
+        });
+        if (unfinished[meeting % 3] == 0) break;
+      }
+    }
+    if (error) std::rethrow_exception(error);
+#endif
   }
 
+  LinearShard<W>& shard(int s) { return *shards_[static_cast<std::size_t>(s)]; }
+
   bool together_;
+  std::vector<std::unique_ptr<AlignedBuffer<W>>> copies_;
   std::vector<std::unique_ptr<LinearShard<W>>> shards_;
   Interrupt interrupt_;
 };

@@ -50,6 +50,7 @@ class LinearVisitor {
         changed_(static_cast<std::size_t>(task.m)),
         entries_(static_cast<std::size_t>(task.m)) {
     for (LinearRow<W>& row : row_) row.reserve(task.rows->longest());
+    other_.reserve(task.rows->longest());
   }
 
   // Asks memory for a row that will be announced soon.
@@ -113,14 +114,14 @@ class LinearVisitor {
     std::copy(alpha, alpha + count, next);
     machine_.minimise(G, kii / relax, 0, C, count, next);
     const double noise = resolution(G, kii, C, count);
-    change_ = 0.0;
+    double change = 0.0;
     Index changed = 0, kept = 0;
     bool moved = false;
     for (Index c = 0; c < count; ++c) {
       const double delta = next[c] - alpha[c];
       moved = moved || std::abs(delta) > noise;
       if (delta != 0.0) {
-        change_ += delta * (G[c] + 0.5 * kii * delta);
+        change += delta * (G[c] + 0.5 * kii * delta);
         changed_[static_cast<std::size_t>(changed)] = classes_[static_cast<std::size_t>(c)];
         G[changed++] = delta;
       }
@@ -130,11 +131,24 @@ class LinearVisitor {
     if (!moved) return false;
     dual_->set(i, next[0], entries_.data(), kept);
     weights_.add(row_[now_], changed_.data(), G, changed, spread_);
+    step_ = {changed_.data(), G, changed, change};
     return true;
   }
 
-  // By how much the last step changed the dual.
-  double change() const { return change_; }
+  // What the last step added to which w_r, in units of x_i.
+  struct Step {
+    const std::int32_t* classes;
+    const double* delta;
+    Index count;
+    double change = 0.0;  // of the dual
+  };
+  const Step& last_step() const { return step_; }
+
+  // A step that another visitor made, for the weights of this one.
+  void repeat(Index i, const Step& step) {
+    task_.rows->load(i, other_);
+    weights_.add(other_, step.classes, step.delta, step.count, spread_);
+  }
 
  private:
   double G(Index r) const { return static_cast<double>(scores_[static_cast<std::size_t>(r)]); }
@@ -185,9 +199,11 @@ class LinearVisitor {
   SparseDual* dual_;
   CrammerSinger machine_;
   LinearRow<W> row_[2];  // of this visit, and announced
+  LinearRow<W> other_;   // of somebody else's step
+  Step step_{};
   int now_ = 0;
   Index next_ = -1;
-  double top_ = 0.0, low_ = 0.0, gain_ = 0.0, change_ = 0.0;
+  double top_ = 0.0, low_ = 0.0, gain_ = 0.0;
   std::vector<W> scores_, spread_;
   std::vector<double> G_, alpha_;
   std::vector<std::int32_t> classes_, changed_;

@@ -78,15 +78,6 @@ inline int max_threads() {
 #endif
 }
 
-// Of the calling thread in its team; 0 is the one that started it.
-inline int thread_number() {
-#ifdef _OPENMP
-  return omp_get_thread_num();
-#else
-  return 0;
-#endif
-}
-
 // Below this much arithmetic the barrier of a parallel region costs more than a second thread saves.
 inline constexpr double parallel_flops = 2e6;
 
