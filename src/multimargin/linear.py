@@ -143,7 +143,7 @@ class LinearDescent:
 
     @property
     def relax(self) -> float:
-        """How far steps go, once the first pass is made; 1 is to the sample's own optimum: threads stop there."""
+        """How far steps go after the first pass; 1 is to the sample's own optimum, where threads stop."""
         return _RELAX if self.options.shrinking and not self.together else 1.0
 
     @property
