@@ -69,12 +69,14 @@ def test_subproblems(subproblem, shrinking, shuffle, threads, text, two_threads)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_frank_wolfe_is_sublinear(threads, text, two_threads):
+@pytest.mark.parametrize("shrinking", [True, False])  # which is for exact updates: here it changes nothing
+def test_frank_wolfe_is_sublinear(shrinking, threads, text, two_threads):
     X, y = text
     with unfinished():
         model = LinearSVC(
-            C=2.0, subproblem="frank-wolfe", tol=1e-6, max_iter=500, shrinking=False, n_threads=threads
+            C=2.0, subproblem="frank-wolfe", tol=1e-6, max_iter=500, shrinking=shrinking, n_threads=threads
         ).fit(X, y)
+    assert (model.trace_["working_set"] == len(y)).all()
     found = audit_linear(model, X, y, 2.0)
     assert found.gap <= 2e-2 * found.primal
 

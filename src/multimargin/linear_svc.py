@@ -81,7 +81,8 @@ class LinearSVC(MachineClassifier):
     class_weight : dict, "balanced" or None, default=None
         Factors of ``C`` for each class.
     shrinking : bool, default=True
-        Spend most passes on the samples that still change. The final proof always covers all samples.
+        Spend most passes on the samples that still change, unless ``subproblem`` is "frank-wolfe". The final
+        proof always covers all samples.
     shuffle : bool, default=True
         Visit the samples in a random order, a new one each pass.
     dtype : {"auto", "float32", "float64"}, default="auto"
