@@ -209,7 +209,8 @@ class NumpyEngine(Engine):
         self.dual += 0.5 * float(np.vdot(block.G[moved] + self.G[W[moved]], delta[moved]))
         for store, slots, which in self._rows(W[moved]):
             self._add_to_gradient(store, slots, delta[moved[which]])
-        self.G[W[moved]] += self._ridge[W[moved], None] * delta[moved]
+        if self._ridge[0]:  # a machine has one for all samples, or for none
+            self.G[W[moved]] += self._ridge[W[moved], None] * delta[moved]
         self.alpha[W] = block.alpha
         now = block.alpha.any(axis=1)
         if not np.array_equal(now, self._is_support[W]):
