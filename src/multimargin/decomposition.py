@@ -130,7 +130,7 @@ class Decomposition:
             proof.gap,
             monitor.trace,
             alpha,
-            engine.bias + engine.task.offset * engine.sums(),
+            engine.intercept,
             scores,
         )
 
@@ -176,13 +176,14 @@ class Decomposition:
             if status not in (Status.CONVERGED, Status.STALLED):
                 break
             if by_gap or eps < aim:
-                balanced, proof = bias.balance(), engine.prove()  # from the exact gradient in any case
-                if balanced and self._left(proof) <= aim:
+                if not bias.balance():
+                    engine.prove()  # at least the next descent starts from the exact gradient
+                elif self._left(proof := engine.certificate()) <= aim:
                     return Status.CONVERGED, self._at_best_bias(engine, proof, aim)
             least = _POLISH_EPS if by_gap else (_BIAS_AIM if eps > aim else _LEAST_EPS) * aim
             eps = max(least, _BIAS_FALL * eps)
         bias.settle()
-        proof = engine.prove()
+        proof = engine.certificate()
         if status in (Status.CONVERGED, Status.STALLED):
             status = Status.CONVERGED if self._left(proof) <= tol else Status.STALLED
         return status, proof

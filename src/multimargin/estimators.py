@@ -284,7 +284,7 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
             run,
             X,
             y,
-            now=lambda: model(engine.result()[0], engine.bias + task.offset * engine.sums()),
+            now=lambda: model(engine.result()[0], engine.intercept),
             final=lambda solution: model(solution.alpha, solution.bias),
             max_iter=self.max_iter,
         )

@@ -55,9 +55,9 @@ class FreeBias:
         ids = np.flatnonzero(room.any(axis=1))
         room, y = room[ids], task.y[ids]
         rounding = max(1e-6 * np.abs(alpha.sum(axis=0)).max(), _BALANCED * task.C.sum())
+        columns = [problem.spread(room, unit, y).sum(axis=0) for unit in np.eye(engine.m)]
         for _ in range(2):  # once more for the rounding of the first
             sums = alpha.sum(axis=0)
-            columns = [problem.spread(room, unit, y).sum(axis=0) for unit in np.eye(engine.m)]
             mu = np.linalg.lstsq(np.stack(columns, axis=1), -sums, rcond=1e-10)[0]
             delta = problem.spread(room, mu, y)
             left = np.abs(sums + delta.sum(axis=0)).max()

@@ -170,6 +170,11 @@ class Engine(ABC):
     def sums(self) -> FloatArray:
         """Σ_i α_i, one number a class."""
 
+    @property
+    def intercept(self) -> FloatArray:
+        """What a model adds to its scores: the bias, and what the constant in the kernel stands for."""
+        return self.bias + self.task.offset * self.sums()
+
     @abstractmethod
     def shift(self, change: FloatArray) -> None:
         """Add ``change`` (m,) to the bias, and so to every row of G."""

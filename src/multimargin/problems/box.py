@@ -94,7 +94,7 @@ def solve_clipped(
 
     Left minus right falls in t, at least as fast as t grows, and is linear between the 2m values where an
     entry meets a bound. Those are sorted, the interval with the root is found by bisection, and the root by
-    interpolation (``MATH`` of the one-sample updates: one monotone root). NaN in ``a`` takes no part.
+    interpolation. NaN in ``a`` takes no part.
     """
     n = len(a)
 
