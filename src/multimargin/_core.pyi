@@ -139,6 +139,8 @@ def coordinate_descent(
 ) -> tuple[int, int, float, int]: ...
 def pair_descent(
     K: _Floats,
+    places: _I64,
+    used: int,
     diag: _F64,
     G: _F64,
     alpha: _F64,
@@ -146,10 +148,11 @@ def pair_descent(
     high: _F64,
     eps: float,
     max_iter: int,
-    width: float = ...,
-    room: np.ndarray | None = None,
     most_work: int = ...,
-) -> tuple[int, float, int]: ...
+    store: _Floats | None = None,
+    slots: _I64 | None = None,
+    columns: _I64 | None = None,
+) -> tuple[int, float, int, int, int]: ...
 def projected_gradient(
     machine: str,
     K: _Floats,

@@ -276,7 +276,7 @@ class Decomposition:
                     return Status.CONVERGED
                 if status := monitor.exhausted():
                     return status
-                block = engine.block(choice.W, keep=self.working_set.grows)
+                block = engine.block(choice.W, keep=self.working_set.grows, lazy=self.inner.lazy)
                 steps = engine.solve(self.inner, block, self._inner_eps(engine.problem, block, n, tol))
                 moved = engine.update(block)
                 centre()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
@@ -16,6 +17,7 @@ from ..smo import PairDescent, bounds
 from ..threads import blas_threads
 from ..typing import Data, FloatArray, IntArray
 from .kept_block import KeptBlock
+from .lazy_block import AllRows, LazyBlock
 from .native_samples import Layout
 from .native_scores import Scorer, native_scores, scoring_layouts
 from .numpy import NumpyEngine
@@ -38,6 +40,7 @@ class CpuEngine(NumpyEngine):
     def _load(self) -> None:
         self._layout: Layout | None = None
         self._kept: KeptBlock | None = None
+        self._room: np.ndarray | None = None  # for the rows of lazy blocks
         self._work_at_finish = 0
         if self.task.kernel.native is not None:
             dtype = "float64" if self._row_dtype() == np.float64 else self.options.dtype
@@ -82,7 +85,9 @@ class CpuEngine(NumpyEngine):
         )
 
     @timed("memory")
-    def block(self, W: IntArray, keep: bool = False) -> Block:
+    def block(self, W: IntArray, keep: bool = False, lazy: bool = False) -> Block:
+        if lazy:
+            return self._lazy_block(W)
         if not keep:
             return super().block(W)
         if self._kept is None:
@@ -101,6 +106,13 @@ class CpuEngine(NumpyEngine):
         kept.kernel[every, every] = self.diagonal[kept.members]
         return self._block_of(kept.members, kept.kernel)
 
+    def _lazy_block(self, W: IntArray) -> Block:
+        if self._room is None:
+            self._room = np.empty(min(self.n, self.largest_block()) ** 2, dtype=self.dtype)
+        K = self._room[: len(W) ** 2].reshape(len(W), len(W))
+        rows = LazyBlock(W, K, self.cache.peek(W), self.diagonal[W], self._rows_of)
+        return self._block_of(W, K)._replace(lazy=rows)
+
     def _kernel_block(self, W: IntArray) -> np.ndarray:
         """K_WW from cached rows where there are any, by symmetry too; the rest computed."""
         K = np.empty((len(W), len(W)), dtype=self.dtype)
@@ -114,21 +126,33 @@ class CpuEngine(NumpyEngine):
             K[np.ix_(unknown, unknown)] = self._rows_against(W[unknown], W[unknown])
         return K
 
-    @timed("kernel rows")
     def _rows_against(self, ids: IntArray, columns: IntArray) -> np.ndarray:
         """Kernel values of ``ids`` against ``columns`` only."""
-        if self._layout is None:
-            block = self.task.kernel.block(self.task.X, ids, columns) + self.task.offset
-            return block.astype(self.dtype, copy=False)
-        part = self._samples.take(columns)
-        scale = None if self._scale is None else self._scale[columns]
         K = np.empty((len(ids), len(columns)), dtype=self.dtype)
-        out = np.arange(len(ids))
-        threads = self.options.n_threads
-        _core.kernel_block(
-            self._spec, self._samples, ids, part, 0, len(columns), self._scale, scale, K, out, threads
-        )
+        self._rows_of(columns)(ids, K)
         return K
+
+    def _rows_of(self, columns: IntArray) -> Callable[[IntArray, np.ndarray], None]:
+        """A function (ids, K) that computes the kernel values of ``ids`` against ``columns``."""
+        if self._layout is None:
+
+            def evaluate(ids: IntArray, K: np.ndarray) -> None:
+                with self.profile.phase("kernel rows"):
+                    K[:] = self.task.kernel.block(self.task.X, ids, columns) + self.task.offset
+
+            return evaluate
+        with self.profile.phase("kernel rows"):
+            part = self._samples.take(columns)
+        scale, threads = None if self._scale is None else self._scale[columns], self.options.n_threads
+
+        def compute(ids: IntArray, K: np.ndarray) -> None:
+            with self.profile.phase("kernel rows"):
+                at, all_scale = np.arange(len(ids)), self._scale
+                _core.kernel_block(
+                    self._spec, self._samples, ids, part, 0, len(columns), all_scale, scale, K, at, threads
+                )
+
+        return compute
 
     def _add_to_gradient(self, store: np.ndarray, slots: IntArray, delta: FloatArray) -> None:
         _core.update_gradient(self.G, store, slots, delta, self.options.n_threads)
@@ -160,21 +184,29 @@ class CpuEngine(NumpyEngine):
 
     def _move_pairs(self, inner: PairDescent, block: Block, eps: float) -> int:
         low, high = bounds(self.problem, block)
-        steps, _, work = _core.pair_descent(
-            block.K,
-            block.diagonal,
-            block.G,
-            block.alpha,
-            low,
-            high,
-            eps,
-            inner.max_iter,
-            math.inf if inner.reach is None else inner.reach,
-            None if self._kept is None else self._kept.room,
-            max(self.work, _LEAST_WORK),
-        )
-        self.work += int(work)
-        return int(steps)
+        lazy = block.lazy or AllRows(len(block.W))
+        store = (self._store, lazy.slots, block.W) if isinstance(lazy, LazyBlock) else (None, None, None)
+        steps, left, missing = 0, max(self.work, _LEAST_WORK), 0
+        while missing >= 0 and left > 0:
+            made, _, work, missing, lazy.used = _core.pair_descent(
+                block.K,
+                lazy.places,
+                lazy.used,
+                block.diagonal,
+                block.G,
+                block.alpha,
+                low,
+                high,
+                eps,
+                inner.max_iter - steps,
+                left,
+                *store,
+            )
+            steps, left = steps + made, left - work
+            self.work += work
+            if missing >= 0:
+                lazy.fill(inner.next_rows(self.problem, block, missing))
+        return steps
 
     def _descend(self, inner: CoordinateDescent, block: Block, eps: float) -> int:
         alpha, G = (block.alpha.copy(), block.G.copy()) if inner.finish else (block.alpha, block.G)
