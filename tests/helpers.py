@@ -31,7 +31,9 @@ METHODS = tuple(SOLVERS)
 
 def solver_for(name, machine):
     """The solver of that name: "growing" has other parts for other machines."""
-    return replace(find_method("auto", "auto", machine), polish=0) if name == "growing" else SOLVERS[name]
+    if name == "growing":
+        return replace(find_method("auto", "auto", machine), polish=0)
+    return SOLVERS.get(name, name)
 
 
 # Small problems get float64 kernel rows by themselves; float32 rows are what large ones run on.

@@ -281,7 +281,7 @@ class Certificate:
 
 
 def best_bias(S, y, C):
-    """The b of c-svc that minimises the primal at scores S: where as much of sum C is below it as class 1 has.
+    """The b of c-svc that minimises the primal at scores S: as much of sum C is below it as class 1 has.
 
     sum_i C_i [1 - Y_i (S_i + b)]_+ has kinks at Y_i - S_i, and slope -sum_{y_i=1} C_i on the far left; each
     kink adds C_i. The middle where the slope is zero between two.
@@ -302,10 +302,10 @@ def least_violation(S, y, alpha, C):
 
 
 def certify(K, y, alpha, C, machine="crammer-singer", bias=None):
-    """Score alpha, with the bias if one is given (a free one: columns of alpha sum to zero); "free" is that of
-    the smallest primal, for c-svc.
+    """Score alpha, with the bias if one is given (a free one: columns of alpha sum to zero).
 
-    The sum of the gains is checked against the primal, which comes from the losses alone.
+    "free" is the bias of the smallest primal, for c-svc. The sum of the gains is checked against the
+    primal, which comes from the losses alone.
     """
     n, m = alpha.shape
     margin, cost, gap_scale = MACHINES[machine]

@@ -1,4 +1,4 @@
-"""The binary machine with a free bias through the public estimator, against the oracle and scikit-learn's SVC."""
+"""The binary machine with a free bias through the estimator, against the oracle and scikit-learn's SVC."""
 
 import pickle
 
@@ -309,7 +309,7 @@ def test_the_bias_is_free_whatever_it_is_called(pair):
     X, y = pair
     plain, named = (svc(gamma=0.3, bias=bias).fit(X, y) for bias in ("none", "free"))
     np.testing.assert_array_equal(plain.decision_function(X), named.decision_function(X))
-    with pytest.raises(ValueError, match="regularized.*one-vs-rest"):
+    with pytest.raises(ValueError, match=r"regularized.*one-vs-rest"):
         svc(bias="regularized").fit(X, y)
 
 
@@ -336,12 +336,12 @@ def test_solvers_of_other_machines_name_their_own(solver, pair):
 
 @pytest.mark.parametrize("solver", ["vpdt", "svm-light"])
 def test_methods_of_this_machine_refuse_others(solver, wine):
-    with pytest.raises(ValueError, match="coordinate-descent|sort"):
+    with pytest.raises(ValueError, match=r"coordinate-descent|sort"):
         KernelSVC(solver=solver).fit(*wine)
 
 
 def test_coordinate_descent_by_hand_is_refused(pair):
-    with pytest.raises(ValueError, match="balanced box.*smo"):
+    with pytest.raises(ValueError, match=r"balanced box.*smo"):
         svc(Decomposition(Growing(), CoordinateDescent())).fit(*pair)
 
 
@@ -408,7 +408,7 @@ def test_a_run_cut_short_is_feasible_and_says_so(solver, cancer):
     with unfinished():
         model = svc(solver, C=100.0, gamma=0.02, tol=1e-9, max_iter=1, working_set_size=20).fit(X, y)
     judge(model, gaussian(X, gamma=0.02), y, 100.0, tol=None)
-    assert model.status_ is Status.ITERATION_LIMIT
+    assert model.status_ is Status.MAX_ITER
 
 
 @every_named
