@@ -75,7 +75,6 @@ void check_labels(const Labels& y, Index m, const std::optional<Ids>& ids) {
 template <class A>
 void check_shapes(const ConstMatrix& G, const A& alpha, const Labels& y, const ConstVector& C) {
   const Index n = length(G), m = length(G, 1);
-  require(m >= 2, "G needs at least two classes (columns)");
   require(length(alpha) == n && length(alpha, 1) == m, "alpha must have the shape of G");
   require(length(y) == n, "y must have one label a row of G");
   require(length(C) == n, "C must have one value a row of G");
@@ -83,6 +82,7 @@ void check_shapes(const ConstMatrix& G, const A& alpha, const Labels& y, const C
 
 void check_state(const ConstMatrix& G, const Matrix& alpha, const Labels& y, const ConstVector& C) {
   check_shapes(G, alpha, y, C);
+  require(length(G, 1) >= 2, "G needs at least two classes (columns)");
   check_labels(y, length(G, 1), std::nullopt);
   for (Index i = 0; i < length(C); ++i)
     require(C.data()[i] > 0.0 && std::isfinite(C.data()[i]), "C must be positive and finite");
@@ -97,12 +97,14 @@ void bind_measure(const std::string& machine, const ConstMatrix& G, const ConstM
                   const ConstVector& C, const std::optional<Ids>& ids, const Vector& psi, const Vector& gain,
                   int n_threads) {
   check_shapes(G, alpha, y, C);
+  const bool binary = machine == CSvc::kName;
+  require(binary ? length(G, 1) == 1 : length(G, 1) >= 2, "G needs a column a class, or one for c-svc");
   require(length(psi) == length(G) && length(gain) == length(G), "psi and gain must have one value a row of G");
   if (ids) check_ids(*ids, length(G), "ids must be rows of G");
-  check_labels(y, length(G, 1), ids);
+  check_labels(y, binary ? 2 : length(G, 1), ids);
   const MeasureArrays arrays{length(G, 1), G.data(), alpha.data(), y.data(), C.data(), psi.data(), gain.data()};
   const int threads = checked_threads(n_threads);
-  with_machine(machine, [&](auto chosen) {
+  with_measured_machine(machine, [&](auto chosen) {
     using Machine = typename decltype(chosen)::type;
     nb::gil_scoped_release released;
     measure<Machine>(arrays, ids ? ids->data() : nullptr, ids ? length(*ids) : length(G), threads);
