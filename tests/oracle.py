@@ -345,6 +345,13 @@ def assert_feasible(alpha, y, C, atol=1e-9, machine="crammer-singer", free=False
         assert np.abs(alpha.sum(axis=0)).max() <= atol * size.sum()
 
 
+def bounded_samples(alpha, y, C, machine="crammer-singer"):
+    """Which samples have a multiplier, or a sum of multipliers, at its bound: the "BSV" of publications."""
+    margin, cost, _ = MACHINES[machine]
+    load, C = cost.load(margin.lower(alpha, np.asarray(y))), np.broadcast_to(C, len(alpha))
+    return (load >= (1 - ZERO_SHARE) * C[:, None]).any(axis=1)
+
+
 def random_point(machine, y, m, C, rng, most=3.0):
     """A feasible alpha without a free bias, a third of the pairs at zero; where each has a bound a third
     is there, where there is none they are at most ``most`` times C_i."""
