@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from oracle import bounded_samples
 from scipy import sparse
-from sklearn.svm import SVC as Peer
+from sklearn import svm
 
 from multimargin import KernelSVC
 
@@ -72,7 +72,7 @@ def test_judge_certifies_a_right_model_and_catches_a_wrong_one(split):
 
 
 def test_coefficients_of_float32_are_feasible_to_their_own_rounding(split):
-    peer = Peer(C=C, gamma=GAMMA, tol=1e-4).fit(split.X_train, split.y_train)
+    peer = svm.SVC(C=C, gamma=GAMMA, tol=1e-4).fit(split.X_train, split.y_train)
     coef = peer.dual_coef_.T.astype(np.float32) * np.float32(1 + 1e-6)
     found = Coefficients(peer.support_, coef, peer.classes_, peer.intercept_, "c-svc", "free")
     assert judge(found, split, C, GAMMA)[0].gap < 1e-2
