@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "bind_arrays.hpp"
+#include "bind_rows.hpp"
 #include "block.hpp"
 #include "coordinate_descent.hpp"
 #include "gradient.hpp"
@@ -40,22 +41,9 @@ using Vector = Array<double, 1>;
 using ConstVector = Array<const double, 1>;
 using Labels = Array<const std::int32_t, 1>;
 using Ids = Array<const std::int64_t, 1>;
-// float32 or float64, rows contiguous but perhaps apart (a corner of a larger array).
-using KernelRows = nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu>;
-
 // Memory to write such rows to: a square, or a flat work space.
 using KernelBlock = nb::ndarray<nb::ndim<2>, nb::device::cpu>;
 using KernelRoom = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-// Calls work(first element, row stride) for the dtype at hand.
-template <class Work>
-auto with_rows(const KernelRows& rows, Work work) {
-  require(rows.shape(1) < 2 || rows.stride(1) == 1, "kernel rows must be contiguous along the last axis");
-  const Index stride = rows.stride(0);
-  if (rows.dtype() == nb::dtype<float>()) return work(static_cast<const float*>(rows.data()), stride);
-  if (rows.dtype() == nb::dtype<double>()) return work(static_cast<const double*>(rows.data()), stride);
-  throw nb::type_error("kernel rows must be float32 or float64");
-}
 
 void check_ids(const Ids& ids, Index n, const char* message) {
   for (Index k = 0; k < length(ids); ++k) require(ids.data()[k] >= 0 && ids.data()[k] < n, message);
@@ -205,22 +193,12 @@ void bind_retain_block(const KernelBlock& K, const Ids& kept) {
   with_values(K, [&](auto* first) { retain_block(first, K.stride(0), kept.data(), length(kept)); });
 }
 
-bool step_from_gain(const std::string& initial_step) {
-  if (initial_step == "ell") return true;
-  if (initial_step == "projected") return false;
-  throw nb::value_error("initial_step must be 'projected' or 'ell'");
-}
-
 std::tuple<Index, double> bind_projected_gradient(const std::string& machine, const KernelRows& K, const Matrix& G,
                                                   const Matrix& alpha, const Labels& y, const ConstVector& C,
                                                   double eps, Index max_iter, double rho_min, double rho_max,
                                                   Index memory, Index patience, const std::string& initial_step) {
   check_block(K, G, alpha, y, C);
-  require(eps >= 0.0, "eps must not be negative");
-  require(max_iter >= 0, "max_iter must not be negative");
-  require(0.0 < rho_min && rho_min <= rho_max, "0 < rho_min <= rho_max must hold");
-  require(memory >= 0 && patience >= 1, "memory must be at least 0 and patience at least 1");
-  const GradientOptions options{eps, max_iter, rho_min, rho_max, memory, patience, step_from_gain(initial_step)};
+  const GradientOptions options = gradient_options(eps, max_iter, rho_min, rho_max, memory, patience, initial_step);
   return with_machine_and_rows(machine, K, [&](auto chosen, const auto* first, Index stride) {
     using Machine = typename decltype(chosen)::type;
     nb::gil_scoped_release released;
@@ -234,7 +212,7 @@ std::tuple<Index, double> bind_projected_gradient(const std::string& machine, co
       block.K = converted.data();
       block.K_stride = q;
     }
-    ProjectedGradient<Machine> method(block, Machine(m, Machine::find_update("sort"), 0), options);
+    ProjectedGradient method(RowSets<Machine>(block, Machine(m, Machine::find_update("sort"), 0)), options);
     const GradientResult result = method.run();
     return std::tuple(result.iterations, result.measure);
   });
