@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Protocol, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -29,16 +29,6 @@ ANY_SET = frozenset({"simplex", "box", "shifted box", "cone"})  # the feasible s
 _VISITS = 400_000  # of samples, before coordinate descent asks whether another method would finish faster
 
 
-class LazyRows(Protocol):
-    """Rows of a block's K that are computed when a solver needs them."""
-
-    places: IntArray  # (q,) where in K the row of a sample is; -1 where it is not there yet
-    used: int  # places taken
-
-    def fill(self, rows: IntArray) -> None:
-        """Compute the rows of these samples, at the next free places."""
-
-
 class Block(NamedTuple):
     """A working set with all that its subproblem needs. Solvers change ``alpha`` and ``G`` in place."""
 
@@ -49,7 +39,7 @@ class Block(NamedTuple):
     G: FloatArray  # (q, m)
     y: LabelArray
     C: FloatArray
-    lazy: LazyRows | None = None  # where K has only the rows that a solver asked for, in the order of asking
+    lazy: bool = False  # whether K is only room for rows that the engine's solver will compute
 
     def rows(self) -> Rows:
         """The block's samples as the machine sees them."""
@@ -71,7 +61,7 @@ class InnerSolver(ABC):
     measure: ClassVar[
         str
     ]  # what ``eps`` bounds: "psi" (max ψ_i, in units of the scores) or "gain" (max g_i/c_i)
-    lazy: ClassVar[bool] = False  # whether it can do with the rows of K that it asks for (``Block.lazy``)
+    lazy: ClassVar[bool] = False  # whether it looks at few rows of K, so that engines may compute only those
 
     @property
     def keeps_sums(self) -> bool:

@@ -2,10 +2,12 @@
 
     min  ½ ⟨Δ, K_WW Δ⟩ + ⟨G_W, Δ⟩,   Δ = α_W - α_W^old,   low ≤ α ≤ high,   Σ_W α as it was
 
-Two coefficients are the fewest that can move. With I_up = {α_i < high_i} and I_low = {α_j > low_j} a step takes the
-largest violator of one side and the partner with which the dual falls most (Fan, Chen & Lin 2005, WSS 2):
+Two coefficients are the fewest that can move. With I_up = {α_i < high_i} and I_low = {α_j > low_j} a step
+takes the largest violator of one side and the partner with which the dual falls most (Fan, Chen & Lin 2005,
+WSS 2):
 
-    i = argmin over I_up of G,    j = argmax over I_low with b = G_j - G_i > 0 of b² / a,    a = K_ii + K_jj - 2 K_ij
+    i = argmin over I_up of G,    j = argmax over I_low with b = G_j - G_i > 0 of b² / a
+    a = K_ii + K_jj - 2 K_ij
     α_i += t,    α_j -= t,    t = min(b / a, high_i - α_i, α_j - low_j)
 
 until max_low G - min_up G ≤ 2 eps: with the bias in the middle no sample violates by more than eps.
@@ -20,10 +22,9 @@ import numpy as np
 
 from .inner import Block, InnerSolver
 from .problems import CSvc, Problem
-from .typing import FloatArray, IntArray
+from .typing import FloatArray
 
 _TINY, _TINIEST = 1e-12, 1e-30  # a is at least this share of the largest K_ii, and at least this
-_LEAST_ROWS = 32  # computed in one go
 
 
 @dataclass(frozen=True)
@@ -77,24 +78,9 @@ class PairDescent(InnerSolver):
                 return steps  # float64 cannot resolve the step
         return self.max_iter
 
-    def next_rows(self, problem: Problem, block: Block, missing: int) -> IntArray:
-        """Which rows to compute when that of ``missing`` is needed: it, and the worst violators without one.
-
-        A quarter of those that are there, and no fewer than 32.
-        """
-        low, high = bounds(problem, block)
-        alpha, G, absent = block.alpha[:, 0], block.G[:, 0], block.lazy.places < 0
-        up, lower = alpha < high, alpha > low
-        middle = 0.5 * (G[up].min() + G[lower].max())
-        pull = np.maximum(np.where(up, middle - G, 0.0), np.where(lower, G - middle, 0.0))
-        pull = np.where(absent, pull, 0.0)
-        pull[missing] = np.inf
-        count = min(max(_LEAST_ROWS, block.lazy.used // 4), np.count_nonzero(pull))
-        return np.argpartition(-pull, count - 1)[:count]
-
 
 def bounds(problem: Problem, block: Block) -> tuple[FloatArray, FloatArray]:
-    """low and high of the block's coefficients."""
+    """Least and largest of the block's coefficients."""
     if not isinstance(problem, CSvc):
         raise TypeError(f"Descent by pairs is for c-svc, not for {problem.name}.")
     return problem.bounds(block.y, block.C)

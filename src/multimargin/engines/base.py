@@ -159,8 +159,8 @@ class Engine(ABC):
         """The subproblem of ``W``: copies of its rows and its kernel block.
 
         With ``keep`` the next working set will have most of these samples again: the engine may then keep the
-        kernel block, and may add samples of the blocks before. With ``lazy`` it may leave the kernel block to
-        be computed row by row (``Block.lazy``).
+        kernel block, and may add samples of the blocks before. With ``lazy`` it may leave the rows of
+        the kernel block to be computed by ``solve`` when they are needed.
         """
 
     @abstractmethod

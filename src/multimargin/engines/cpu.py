@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
@@ -18,7 +17,6 @@ from ..threads import blas_threads
 from ..typing import Data, FloatArray, IntArray
 from ..variable_projection import VariableProjection
 from .kept_block import KeptBlock
-from .lazy_block import AllRows, LazyBlock
 from .native_samples import Layout
 from .native_scores import Scorer, native_scores, scoring_layouts
 from .numpy import NumpyEngine
@@ -28,6 +26,8 @@ from .numpy import NumpyEngine
 FLOAT64_SAMPLES = 2048
 # A descent takes at most as much work as all before it, or this: about half a second. Then others have a say.
 _LEAST_WORK = 1_000_000_000
+# What memory costs that is touched for the first time, in the arithmetic of a kernel value.
+_WORK_OF_TOUCHING = 100
 
 
 class CpuEngine(NumpyEngine):
@@ -42,6 +42,7 @@ class CpuEngine(NumpyEngine):
         self._layout: Layout | None = None
         self._kept: KeptBlock | None = None
         self._room: np.ndarray | None = None  # for the rows of lazy blocks
+        self._moves = np.zeros(self.n, dtype=np.int64)  # in lazy blocks
         self._work_at_finish = 0
         if self.task.kernel.native is not None:
             dtype = "float64" if self._row_dtype() == np.float64 else self.options.dtype
@@ -87,7 +88,7 @@ class CpuEngine(NumpyEngine):
 
     @timed("memory")
     def block(self, W: IntArray, keep: bool = False, lazy: bool = False) -> Block:
-        if lazy:
+        if lazy and self._layout is not None:
             return self._lazy_block(W)
         if not keep:
             return super().block(W)
@@ -108,11 +109,10 @@ class CpuEngine(NumpyEngine):
         return self._block_of(kept.members, kept.kernel)
 
     def _lazy_block(self, W: IntArray) -> Block:
+        """With room for K that is touched row by row, in the order in which rows are asked for."""
         if self._room is None:
             self._room = np.empty(min(self.n, self.largest_block()) ** 2, dtype=self.dtype)
-        K = self._room[: len(W) ** 2].reshape(len(W), len(W))
-        rows = LazyBlock(W, K, self.cache.peek(W), self.diagonal[W], self._rows_of)
-        return self._block_of(W, K)._replace(lazy=rows)
+        return self._block_of(W, self._room[: len(W) ** 2].reshape(len(W), len(W)))._replace(lazy=True)
 
     def _kernel_block(self, W: IntArray) -> np.ndarray:
         """K_WW from cached rows where there are any, by symmetry too; the rest computed."""
@@ -127,33 +127,21 @@ class CpuEngine(NumpyEngine):
             K[np.ix_(unknown, unknown)] = self._rows_against(W[unknown], W[unknown])
         return K
 
+    @timed("kernel rows")
     def _rows_against(self, ids: IntArray, columns: IntArray) -> np.ndarray:
         """Kernel values of ``ids`` against ``columns`` only."""
-        K = np.empty((len(ids), len(columns)), dtype=self.dtype)
-        self._rows_of(columns)(ids, K)
-        return K
-
-    def _rows_of(self, columns: IntArray) -> Callable[[IntArray, np.ndarray], None]:
-        """A function (ids, K) that computes the kernel values of ``ids`` against ``columns``."""
         if self._layout is None:
-
-            def evaluate(ids: IntArray, K: np.ndarray) -> None:
-                with self.profile.phase("kernel rows"):
-                    K[:] = self.task.kernel.block(self.task.X, ids, columns) + self.task.offset
-
-            return evaluate
-        with self.profile.phase("kernel rows"):
-            part = self._samples.take(columns)
-        scale, threads = None if self._scale is None else self._scale[columns], self.options.n_threads
-
-        def compute(ids: IntArray, K: np.ndarray) -> None:
-            with self.profile.phase("kernel rows"):
-                at, all_scale = np.arange(len(ids)), self._scale
-                _core.kernel_block(
-                    self._spec, self._samples, ids, part, 0, len(columns), all_scale, scale, K, at, threads
-                )
-
-        return compute
+            block = self.task.kernel.block(self.task.X, ids, columns) + self.task.offset
+            return block.astype(self.dtype, copy=False)
+        part = self._samples.take(columns)
+        scale = None if self._scale is None else self._scale[columns]
+        K = np.empty((len(ids), len(columns)), dtype=self.dtype)
+        out = np.arange(len(ids))
+        threads = self.options.n_threads
+        _core.kernel_block(
+            self._spec, self._samples, ids, part, 0, len(columns), self._scale, scale, K, out, threads
+        )
+        return K
 
     def _add_to_gradient(self, store: np.ndarray, slots: IntArray, delta: FloatArray) -> None:
         _core.update_gradient(self.G, store, slots, delta, self.options.n_threads)
@@ -197,30 +185,37 @@ class CpuEngine(NumpyEngine):
         return int(_core.balanced_gradient(*arrays, eps, inner.max_iter, *lengths, *last)[0])
 
     def _move_pairs(self, inner: PairDescent, block: Block, eps: float) -> int:
+        W, q = block.W, len(block.W)
+        source: dict[str, Any] = {"places": np.arange(q), "used": q}
+        if block.lazy:
+            kernel = _core.BlockKernel(self._spec, self._samples, W, self._scale, self.options.n_threads)
+            source = {"places": np.full(q, -1), "used": 0, "kernel": kernel}
+            source |= {"store": self._store, "slots": self.cache.peek(W), "columns": W}
         low, high = bounds(self.problem, block)
-        lazy = block.lazy or AllRows(len(block.W))
-        store = (self._store, lazy.slots, block.W) if isinstance(lazy, LazyBlock) else (None, None, None)
-        steps, left, missing = 0, max(self.work, _LEAST_WORK), 0
-        while missing >= 0 and left > 0:
-            made, _, work, missing, lazy.used = _core.pair_descent(
-                block.K,
-                lazy.places,
-                lazy.used,
-                block.diagonal,
-                block.G,
-                block.alpha,
-                low,
-                high,
-                eps,
-                inner.max_iter - steps,
-                left,
-                *store,
-            )
-            steps, left = steps + made, left - work
-            self.work += work
-            if missing >= 0:
-                lazy.fill(inner.next_rows(self.problem, block, missing))
+        steps, _, work = _core.pair_descent(
+            block.K,
+            diag=block.diagonal,
+            G=block.G,
+            alpha=block.alpha,
+            low=low,
+            high=high,
+            eps=eps,
+            max_iter=inner.max_iter,
+            most_work=max(self.work, _LEAST_WORK),
+            **source,
+        )
+        self.work += work
         return steps
+
+    def _worth_keeping(self, block: Block, moved: IntArray) -> np.ndarray | None:
+        """After a lazy block: samples off their bounds, once their repeated rows cost more than memory."""
+        if not block.lazy or self._layout is None:
+            return None
+        ids = block.W[moved]
+        self._moves[ids] += 1
+        dear = self._moves[ids] * self._layout.work(self.task.X) >= _WORK_OF_TOUCHING
+        free = self.problem.group(block.alpha[moved], block.y[moved], block.C[moved]) == 0
+        return np.asarray(dear & free)
 
     def _descend(self, inner: CoordinateDescent, block: Block, eps: float) -> int:
         alpha, G = (block.alpha.copy(), block.G.copy()) if inner.finish else (block.alpha, block.G)

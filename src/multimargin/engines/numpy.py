@@ -192,7 +192,7 @@ class NumpyEngine(Engine):
         self._rest = np.flatnonzero(~self._is_support)
 
     def unsettled(self, ids: IntArray, reach: float) -> IntArray:
-        return ids[~self.problem.settled(self._all_rows().take(ids), reach)]
+        return np.asarray(ids[~self.problem.settled(self._all_rows().take(ids), reach)])
 
     def groups(self, ids: IntArray) -> np.ndarray:
         return self.problem.group(self.alpha[ids], self.task.y[ids], self.task.C[ids])
@@ -228,10 +228,7 @@ class NumpyEngine(Engine):
             return False
         # G_new - G_old = K_WW delta on W, so the exact change of the dual needs no further product.
         self.dual += 0.5 * float(np.vdot(block.G[moved] + self.G[W[moved]], delta[moved]))
-        kept = None
-        if block.lazy is not None:  # rows are computed now; those of bounded samples hardly move again
-            kept = self.problem.group(block.alpha[moved], block.y[moved], block.C[moved]) == 0
-        for store, slots, which in self._rows(W[moved], kept):
+        for store, slots, which in self._rows(W[moved], self._worth_keeping(block, moved)):
             self._add_to_gradient(store, slots, delta[moved[which]])
         if self._ridge[0]:  # a machine has one for all samples, or for none
             self.G[W[moved]] += self._ridge[W[moved], None] * delta[moved]
@@ -241,6 +238,10 @@ class NumpyEngine(Engine):
             self._is_support[W] = now
             self._list_support()
         return True
+
+    def _worth_keeping(self, block: Block, moved: IntArray) -> np.ndarray | None:
+        """Whose rows to keep, as a mask; None is all."""
+        return None
 
     @timed("gradient")
     def place(self, alpha: FloatArray) -> None:

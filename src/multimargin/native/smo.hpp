@@ -13,10 +13,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "aligned_buffer.hpp"
-#include "block.hpp"  // gather_row
+#include "block.hpp"
+#include "block_kernel.hpp"
 #include "interrupt.hpp"
 #include "reduce.hpp"
 
@@ -105,37 +109,44 @@ MULTIMARGIN_CLONES Index best_partner(Index n, const T* __restrict row, const T*
 
 }  // namespace pairs
 
-// Kernel rows of a block, each at a place of its own: K[place * stride, + q). place < 0 is a row that is not there yet.
-// Those with a row in `store` (slot >= 0: its values against all samples) are copied from there when asked for.
+// Kernel rows of a block, each at a place of its own: K + place * stride. place < 0 is a row that is not there yet. It is
+// copied from `store` (slot >= 0: its values against all samples) or computed by `kernel` when it is asked for.
 template <class T>
 struct PairRows {
   T* K;
   Index stride;
-  Index* places;    // (q,)
-  Index used;       // places taken: 0..used-1
-  const T* store;   // null where there is none
+  Index* places;          // (q,)
+  Index used;             // places taken: 0..used-1
+  const T* store;         // null where there is none
   Index store_stride;
-  const Index* slots;    // (q,)
-  const Index* columns;  // (q,) of the store
+  const Index* slots;     // (q,)
+  const Index* columns;   // (q,) of the store
+  const BlockKernel* kernel;  // null where all rows are there
 
-  // The row of sample k, or null.
-  const T* find(Index k, Index q, double diagonal) {
-    if (places[k] < 0) {
-      if (!store || slots[k] < 0) return nullptr;
-      T* row = K + used * stride;
-      gather_row(store + slots[k] * store_stride, columns, q, row);
-      row[k] = static_cast<T>(diagonal);
-      places[k] = used++;
+  const T* at(Index k) const { return K + places[k] * stride; }
+  bool is_there(Index k) const { return places[k] >= 0; }
+  bool is_stored(Index k) const { return store && slots[k] >= 0; }
+
+  void copy(Index k, Index q, double diagonal) {
+    T* row = K + used * stride;
+    gather_row(store + slots[k] * store_stride, columns, q, row);
+    row[k] = static_cast<T>(diagonal);
+    places[k] = used++;
+  }
+
+  void compute(const Index* which, Index count, const double* diagonal) {
+    kernel->rows(which, count, K + used * stride, stride);
+    for (Index c = 0; c < count; ++c) {
+      places[which[c]] = used++;
+      K[places[which[c]] * stride + which[c]] = static_cast<T>(diagonal[which[c]]);
     }
-    return K + places[k] * stride;
   }
 };
 
 struct PairResult {
   Index steps;
   double violation;
-  Index work;     // in the time of a multiply-add
-  Index missing;  // the sample whose row is needed to go on, or -1
+  Index work;  // in the time of a multiply-add
 };
 
 // The descent: the result is in alpha and G, which belong together also when an interrupt leaves run() half way.
@@ -162,10 +173,9 @@ class PairDescent {
     tiny_ = static_cast<T>(std::max(kTiny * largest, kTiniest));
   }
 
-  // Until the violation is at most eps, max_iter steps or most_work were made, no step changes G any more, or a row is
-  // missing.
+  // Until the violation is at most eps, max_iter steps or most_work were made, or no step changes G any more.
   PairResult run(double eps, Index max_iter, Index most_work) {
-    PairResult result{0, 0.0, 0, -1};
+    PairResult result{0, 0.0, 0};
     if (q_ == 0) return result;
     reference_ = G_[0];
     pairs::Extremes<T> found = search(score_, score_, 0.0);
@@ -173,12 +183,10 @@ class PairDescent {
       // Searches are in the precision of K, relative to the margin; what they find is judged in double.
       if (!(static_cast<double>(found.most) - static_cast<double>(found.least) > 2 * eps)) break;
       const Index i = pairs::first_equal(above_, found.tile, found.least);
-      const T* row_i = rows_.find(i, q_, diag_[i]);
-      if (!row_i) return missing(i, result, found);
+      const T* row_i = row(i, found, result.work);
       const Index j = pairs::best_partner(q_, row_i, diagonal_, below_, found.least, diagonal_[i], tiny_, score_);
       if (j < 0 || !(G_[j] > G_[i])) break;
-      const T* row_j = rows_.find(j, q_, diag_[j]);
-      if (!row_j) return missing(j, result, found);
+      const T* row_j = row(j, found, result.work);
       const double before = G_[j] - G_[i];
       const double t = step(i, j, static_cast<double>(row_i[j]));
       reference_ = G_[i];
@@ -188,11 +196,14 @@ class PairDescent {
       interrupt_.poll(kPasses * q_);
       if (before == G_[j] - G_[i] && is_free(i) && is_free(j)) break;
     }
-    return missing(-1, result, found);
+    const double width = static_cast<double>(found.most) - static_cast<double>(found.least);
+    result.violation = width < 0.0 ? 0.0 : 0.5 * width;
+    return result;
   }
 
  private:
-  static constexpr Index kPasses = 3, kWorkOfStep = 300;  // in the time of a multiply-add
+  static constexpr Index kPasses = 3, kWorkOfStep = 300, kWorkOfCopy = 4, kWorkOfValue = 10;  // in multiply-adds
+  static constexpr std::size_t kRowsAtOnce = 16;
   static constexpr double kTiny = 1e-12, kTiniest = 1e-30;
 
   // Whether sample k may go up or down, for the searches.
@@ -208,11 +219,29 @@ class PairDescent {
     return pairs::shift_gradient(q_, a, b, t, reference_, up_, lower_, G_, above_, below_);
   }
 
-  static PairResult missing(Index k, PairResult result, const pairs::Extremes<T>& found) {
-    const double width = static_cast<double>(found.most) - static_cast<double>(found.least);
-    result.violation = width < 0.0 ? 0.0 : 0.5 * width;
-    result.missing = k;
-    return result;
+  // The kernel row of sample k. Where it has to be computed, those of the worst violators without one are too.
+  const T* row(Index k, const pairs::Extremes<T>& found, Index& work) {
+    if (rows_.is_there(k)) return rows_.at(k);
+    if (rows_.is_stored(k)) {
+      rows_.copy(k, q_, diag_[k]);
+      work += kWorkOfCopy * q_;
+      return rows_.at(k);
+    }
+    const T middle = (found.least + found.most) / 2;
+    absent_.clear();
+    for (Index c = 0; c < q_; ++c) {
+      if (rows_.is_there(c) || rows_.is_stored(c)) continue;
+      const T pull = std::max(middle - above_[c], below_[c] - middle);
+      if (c == k || pull > 0) absent_.push_back({c == k ? std::numeric_limits<T>::infinity() : pull, c});
+    }
+    const auto count = std::min<std::size_t>(absent_.size(), kRowsAtOnce);
+    std::nth_element(absent_.begin(), absent_.begin() + static_cast<Index>(count) - 1, absent_.end(), std::greater<>());
+    which_.clear();
+    for (std::size_t c = 0; c < count; ++c) which_.push_back(absent_[c].second);
+    rows_.compute(which_.data(), static_cast<Index>(count), diag_);
+    work += kWorkOfValue * static_cast<Index>(count) * q_;
+    interrupt_.poll(kWorkOfValue * static_cast<Index>(count) * q_);
+    return rows_.at(k);
   }
 
   // Moves the pair; returns how far. A coefficient that meets its bound is exactly there.
@@ -232,6 +261,8 @@ class PairDescent {
   const double *diag_, *low_, *high_;
   double *G_, *alpha_;
   AlignedBuffer<T> search_;
+  std::vector<std::pair<T, Index>> absent_;  // how much samples without a row violate
+  std::vector<Index> which_;
   T *up_, *lower_, *above_, *below_, *diagonal_, *score_;
   T tiny_ = 0;
   double reference_ = 0.0;
