@@ -28,6 +28,8 @@ FLOAT64_SAMPLES = 2048
 _LEAST_WORK = 1_000_000_000
 # What memory costs that is touched for the first time, in the arithmetic of a kernel value.
 _WORK_OF_TOUCHING = 100
+# Room for rows of lazy blocks: no more than is fast to reach, and at least this many.
+_ROOM_BYTES, _LEAST_ROOM = 48 << 20, 64
 
 
 class CpuEngine(NumpyEngine):
@@ -41,7 +43,7 @@ class CpuEngine(NumpyEngine):
     def _load(self) -> None:
         self._layout: Layout | None = None
         self._kept: KeptBlock | None = None
-        self._room: np.ndarray | None = None  # for the rows of lazy blocks
+        self._room = np.empty(0, dtype=self._row_dtype())  # for the rows of lazy blocks
         self._moves = np.zeros(self.n, dtype=np.int64)  # in lazy blocks
         self._work_at_finish = 0
         if self.task.kernel.native is not None:
@@ -109,10 +111,12 @@ class CpuEngine(NumpyEngine):
         return self._block_of(kept.members, kept.kernel)
 
     def _lazy_block(self, W: IntArray) -> Block:
-        """With room for K that is touched row by row, in the order in which rows are asked for."""
-        if self._room is None:
-            self._room = np.empty(min(self.n, self.largest_block()) ** 2, dtype=self.dtype)
-        return self._block_of(W, self._room[: len(W) ** 2].reshape(len(W), len(W)))._replace(lazy=True)
+        """With room for some rows of K."""
+        q = len(W)
+        rows = min(q, max(_LEAST_ROOM, _ROOM_BYTES // (q * self.dtype.itemsize)))
+        if len(self._room) < rows * q:
+            self._room = np.empty(max(rows * q, _ROOM_BYTES // self.dtype.itemsize), dtype=self.dtype)
+        return self._block_of(W, self._room[: rows * q].reshape(rows, q))._replace(lazy=True)
 
     def _kernel_block(self, W: IntArray) -> np.ndarray:
         """K_WW from cached rows where there are any, by symmetry too; the rest computed."""
@@ -185,12 +189,11 @@ class CpuEngine(NumpyEngine):
         return int(_core.balanced_gradient(*arrays, eps, inner.max_iter, *lengths, *last)[0])
 
     def _move_pairs(self, inner: PairDescent, block: Block, eps: float) -> int:
-        W, q = block.W, len(block.W)
-        source: dict[str, Any] = {"places": np.arange(q), "used": q}
+        source: dict[str, Any] = {}
         if block.lazy:
+            W = block.W
             kernel = _core.BlockKernel(self._spec, self._samples, W, self._scale, self.options.n_threads)
-            source = {"places": np.full(q, -1), "used": 0, "kernel": kernel}
-            source |= {"store": self._store, "slots": self.cache.peek(W), "columns": W}
+            source = {"kernel": kernel, "store": self._store, "slots": self.cache.peek(W), "columns": W}
         low, high = bounds(self.problem, block)
         steps, _, work = _core.pair_descent(
             block.K,
