@@ -58,12 +58,15 @@ def project_balanced(
     least, most = float(low.sum()), float(high.sum())
     if not least - _ROUNDING * scale <= total <= most + _ROUNDING * scale:
         raise ValueError(f"total must be between {least} and {most}, the sums of the bounds, got {total}.")
+    w = w + ROOTS[method](w, low, high, total)
     for _ in range(_MOST_REPAIRS):
-        w = w + ROOTS[method](w, low, high, total)
         z = np.clip(w, low, high)
-        if abs(z.sum() - total) <= _EXACT * scale:
+        missing, free = total - float(z.sum()), int(((low < w) & (w < high)).sum())
+        if abs(missing) <= _EXACT * (np.abs(z).sum() + abs(total)):
             break
-    return z
+        # The root of a w much larger than the box is rounded too much. w is as large as the box now.
+        w = w + (missing / free if free else ROOTS[method](w, low, high, total))
+    return np.clip(w, low, high)
 
 
 def _root_at_median(w: FloatArray, low: FloatArray, high: FloatArray, total: float) -> float:

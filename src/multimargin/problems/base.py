@@ -160,6 +160,10 @@ class Problem(ABC):
     def spread(self, room: FloatArray, mu: FloatArray, y: LabelArray) -> FloatArray:
         """Changes of α, linear in ``mu`` (m,), that stay feasible while no two entries of mu are 1 apart."""
 
+    def bounds(self, y: LabelArray, C: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Least and largest α of each sample of a balanced problem."""
+        raise NotImplementedError(f"{self.name} has no samples that are coupled by their sum.")
+
     def centre(self, rows: Rows) -> float:
         """What to add to the bias of a balanced problem, so that the largest violation is the smallest."""
         raise NotImplementedError(f"{self.name} has no bias of its own.")
