@@ -1,4 +1,4 @@
-"""The projection onto a box cut by a hyperplane, in both ways and on both sides, against properties and a QP."""
+"""The projection onto a box cut by a hyperplane, both ways of it on both sides: properties, and a QP."""
 
 import numpy as np
 import pytest

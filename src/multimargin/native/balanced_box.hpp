@@ -72,21 +72,22 @@ class BalancedBox {
       if (std::abs(total_ - sum.total) <= kExact * sum.size) break;
       shift(sum.free > 0 ? (total_ - sum.total) / static_cast<double>(sum.free) : root());
     }
-    for (Index i = 0; i < q_; ++i) z[i] = std::clamp(shifted_[static_cast<std::size_t>(i)], low_[i], high_[i]);
+    for (Index i = 0; i < q_; ++i) z[i] = bounded(i, w[i]);
   }
 
-  // alpha <- alpha + t (target - alpha), 0 < t <= 1, both feasible; what is left of the way by rounding is gone too.
+  // alpha <- alpha + t (target - alpha), 0 < t <= 1, both feasible.
   void move_towards(const double* target, double t, double* alpha) const {
-    for (Index i = 0; i < q_; ++i) {
-      const double moved = std::clamp(alpha[i] + t * (target[i] - alpha[i]), low_[i], high_[i]);
-      const bool arrived = t == 1.0 || std::abs(moved - target[i]) <= kSmallest * (high_[i] - low_[i]);
-      alpha[i] = arrived ? target[i] : moved;
+    if (t == 1.0) {
+      std::copy(target, target + q_, alpha);
+      return;
     }
+    for (Index i = 0; i < q_; ++i) alpha[i] = std::clamp(alpha[i] + t * (target[i] - alpha[i]), low_[i], high_[i]);
   }
 
  private:
   static constexpr double kRounding = 1e-12;  // of sum_i max(|low|, |high|): by how much total may be out of reach
   static constexpr double kExact = 1e-15;     // the same, for a sum that counts as met
+  static constexpr double kNoise = 1e-15;     // of w_i and lambda: the rounding of their sum
   static constexpr int kMostRepairs = 4, kMostSecants = 200;
 
   struct Sum {
@@ -107,6 +108,13 @@ class BalancedBox {
 
   void shift(double lambda) {
     for (double& value : shifted_) value += lambda;
+  }
+
+  // z_i, given w_i. What only the rounding of w_i + lambda keeps off a bound is there.
+  double bounded(Index i, double w) const {
+    const double value = shifted_[static_cast<std::size_t>(i)];
+    const double noise = std::min(kNoise * (std::abs(w) + std::abs(value - w)), kSmallest * (high_[i] - low_[i]));
+    return value - low_[i] <= noise ? low_[i] : high_[i] - value <= noise ? high_[i] : value;
   }
 
   double root() { return root_ == BalancedRoot::pardalos_kovoor ? at_median() : by_secants(); }
@@ -192,8 +200,15 @@ class BalancedBox {
         following = std::min(trial + step, 0.75 * upper + 0.25 * trial);
         lower = trial, below = r;
       }
-      ratio = plain ? 1.0 - below / above : (upper - lower) / (upper - following);
-      trial = plain ? upper - (upper - lower) / ratio : following;
+      if (plain) {
+        ratio = 1.0 - below / above;
+        trial = upper - (upper - lower) / ratio;
+      } else if (lower < following && following < upper) {
+        ratio = (upper - lower) / (upper - following);
+        trial = following;
+      } else {
+        break;
+      }
     }
     return trial;
   }
