@@ -1,4 +1,4 @@
-"""Solvers of blocks whose samples are coupled by their sum: against each other, a generic QP, and degenerate cases."""
+"""Solvers of blocks whose samples are coupled by their sum: each other, a generic QP, degenerate cases."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
 class Case:
-    """A block: a kernel matrix, labels, costs, a feasible start, and a linear term from samples outside of it."""
+    """A block: a kernel matrix, labels, costs, a feasible start, a linear term from samples outside of it."""
 
     def __init__(self, seed, q=25, C=1.0, dtype=np.float64, start="zero", gamma=0.4, identical=False, y=None):
         rng = np.random.default_rng(seed)
@@ -83,7 +83,7 @@ class Case:
         return block.alpha[:, 0], block.G[:, 0], steps
 
     def check(self, block):
-        """Feasible to the last bit but for the sum, which is kept to rounding; G fits, but for one constant."""
+        """Feasible to the last bit but for the sum, which rounding may miss; G fits, but for one constant."""
         alpha, G = block.alpha[:, 0], block.G[:, 0]
         assert (self.low <= alpha).all() and (alpha <= self.high).all()
         size = 1 + np.abs(alpha).sum()
