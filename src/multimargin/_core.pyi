@@ -137,6 +137,19 @@ def coordinate_descent(
     most_work: int = ...,
     n_threads: int = 1,
 ) -> tuple[int, int, float, int]: ...
+def pair_descent(
+    K: _Floats,
+    diag: _F64,
+    G: _F64,
+    alpha: _F64,
+    low: _F64,
+    high: _F64,
+    eps: float,
+    max_iter: int,
+    width: float = ...,
+    room: np.ndarray | None = None,
+    most_work: int = ...,
+) -> tuple[int, float, int]: ...
 def projected_gradient(
     machine: str,
     K: _Floats,

@@ -6,6 +6,7 @@ void bind_kernels(nanobind::module_& m);  // samples, kernel blocks, scores, pla
 void bind_solvers(nanobind::module_& m);  // violation, gradient, block solvers
 void bind_balanced(nanobind::module_& m);  // block solvers of the machine whose samples are coupled
 void bind_linear(nanobind::module_& m);   // the linear machine
+void bind_smo(nanobind::module_& m);      // descent by pairs
 }  // namespace multimargin
 
 NB_MODULE(_core, m) {
@@ -14,4 +15,5 @@ NB_MODULE(_core, m) {
   multimargin::bind_solvers(m);
   multimargin::bind_balanced(m);
   multimargin::bind_linear(m);
+  multimargin::bind_smo(m);
 }

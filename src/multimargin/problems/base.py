@@ -161,8 +161,8 @@ class Problem(ABC):
         """Changes of α, linear in ``mu`` (m,), that stay feasible while no two entries of mu are 1 apart."""
 
     def bounds(self, y: LabelArray, C: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Least and largest α of each sample of a balanced problem."""
-        raise NotImplementedError(f"{self.name} has no samples that are coupled by their sum.")
+        """Least and largest α of each sample of a balanced problem, whose rows have one entry."""
+        raise NotImplementedError(f"{self.name} has no box for α.")
 
     def centre(self, rows: Rows) -> float:
         """What to add to the bias of a balanced problem, so that the largest violation is the smallest."""

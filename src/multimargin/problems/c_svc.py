@@ -69,7 +69,6 @@ class CSvc(BoxProblem):
         return _signs(y) * G
 
     def bounds(self, y: LabelArray, C: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Least and largest α of each sample."""
         return np.where(y == 1, 0.0, -C), np.where(y == 1, C, 0.0)
 
     def project(self, w: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
