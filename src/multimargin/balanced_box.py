@@ -51,8 +51,8 @@ def project_balanced(
     >>> import numpy as np
     >>> from multimargin.balanced_box import project_balanced
     >>> low, high = np.array([0.0, 0.0, -1.0]), np.array([1.0, 1.0, 0.0])
-    >>> project_balanced(np.array([3.0, 0.5, -1.0]), low, high, total=0.0)
-    array([ 1. ,  0. , -1. ])
+    >>> project_balanced(np.array([3.0, 0.5, -1.0]), low, high, total=0.5)
+    array([ 1. ,  0.5, -1. ])
     """
     check_projection(method)
     if not np.isfinite(w).all() or not (low <= high).all():
