@@ -207,6 +207,6 @@ class _Interior:
         box = self.box
         x = np.where(self.l < self.u, box.low + self.l, box.high - self.u)
         least, most = self._ranges(low, high)
-        if least.sum() <= box.total <= most.sum():
-            return project_balanced(x, least, most, box.total)
+        if self._keeps_sum(least, most):
+            return project_balanced(x, least, most, float(np.clip(box.total, least.sum(), most.sum())))
         return project_balanced(x, box.low, box.high, box.total)
