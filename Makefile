@@ -4,14 +4,14 @@ VENV ?= .venv
 BENCH ?= $(addprefix benchmarks/,against_peers.py robust.py grid.py scaling.py prediction.py memory.py)
 LINEAR := $(addprefix benchmarks/,linear_peers.py linear_scale.py)
 PAPERS := $(addprefix benchmarks/,bars.py table2.py figures_cs.py table2_linear.py figures_linear.py \
-	table2_msvmpack.py table4_msvmpack.py)
+	table2_msvmpack.py table4_msvmpack.py tables_vpdt.py)
 
 BIN := $(VENV)/bin
 TOOLS := $(VENV)/.tools-ready
 PACKAGE := $(VENV)/.package-installed
 SOURCES := $(shell find src -type f -not -path '*/__pycache__/*') CMakeLists.txt pyproject.toml README.md LICENSE
 
-.PHONY: demo test bench bench-linear bench-machines papers peers regression lint format clean
+.PHONY: demo test bench bench-linear bench-machines bench-binary papers peers regression lint format clean
 
 demo: $(PACKAGE)
 	$(BIN)/python examples/demo.py
@@ -30,6 +30,9 @@ bench-linear: $(PACKAGE)
 
 bench-machines: $(PACKAGE)
 	$(call run_all,benchmarks/machines.py)
+
+bench-binary: $(PACKAGE)
+	$(call run_all,benchmarks/binary_peers.py)
 
 papers: $(PACKAGE)
 	$(call run_all,$(PAPERS))

@@ -91,6 +91,10 @@ MACHINES = {
     for machine in ("crammer-singer", "weston-watkins", "one-vs-rest", "lee-lin-wahba", "msvm2")
 }
 
+# The binary machine, in the order of the tables.
+C_SVC = Contender("c-svc", "multimargin_kernel", "c-svc", options={"machine": "c-svc"})
+BINARY = {contender.name: contender for contender in (C_SVC, CONTENDERS[SVC], CONTENDERS[INTELEX])}
+
 # Linear Crammer-Singer machines without intercept, whose weights are judged.
 ONE, TWO, LIBLINEAR = "multimargin, 1 thread", "multimargin, 2 threads", "LIBLINEAR -s 4"
 LINEAR = {

@@ -189,3 +189,85 @@ TABLE_4 = {
         0.92: minutes(10, 31),
     },
 }
+
+
+class Solved(NamedTuple):
+    """One row of Serafini, Zanghirati & Zanni's tables; SV counts the bounded ones too."""
+
+    iterations: int
+    seconds: float
+    support: int
+    bounded: int
+
+
+# T. Serafini, G. Zanghirati, L. Zanni: Large quadratic programs in training Gaussian support vector machines,
+# Tables 1 and 2: rows -> inner solver -> one block of all rows. Seconds on an Alpha at 667 MHz.
+ONE_BLOCK = {
+    "mnist": {
+        200: {"interior-point": Solved(13, 0.15, 76, 0), "vpm": Solved(57, 0.02, 76, 0)},
+        400: {"interior-point": Solved(14, 1.2, 120, 0), "vpm": Solved(82, 0.1, 120, 0)},
+        800: {"interior-point": Solved(15, 10.0, 176, 0), "vpm": Solved(124, 0.3, 176, 0)},
+        1600: {"interior-point": Solved(16, 111.5, 239, 0), "vpm": Solved(232, 1.7, 238, 0)},
+    },
+    "adult": {
+        1605: {"interior-point": Solved(15, 131.6, 691, 584), "vpm": Solved(136, 2.3, 691, 584)},
+        2265: {"interior-point": Solved(15, 383.9, 1011, 847), "vpm": Solved(171, 5.8, 1011, 847)},
+        3185: {"interior-point": Solved(15, 1081.4, 1300, 1109), "vpm": Solved(237, 14.6, 1299, 1113)},
+    },
+}
+
+
+class Blocks(NamedTuple):
+    """Parameters of one row of Tables 3 to 5."""
+
+    method: str
+    n_sp: int
+    n_c: int
+    inner: str
+    cache: int  # MB
+
+
+# Tables 3, 4 and 5: problem -> parameters -> what they print. Their adult sets have one row more than a8a and
+# a9a have; that of 16,101 rows is not here.
+DECOMPOSED = {
+    "mnist 40,000": {
+        Blocks("svm-light", 8, 4, "interior-point", 350): Solved(7724, 1710.6, 2714, 135),
+        Blocks("svm-light", 40, 10, "interior-point", 350): Solved(2111, 1790.2, 2714, 135),
+        Blocks("svm-light", 40, 20, "interior-point", 350): Solved(1596, 1848.6, 2716, 135),
+        Blocks("svm-light", 100, 20, "interior-point", 350): Solved(865, 1828.7, 2713, 135),
+        Blocks("svm-light", 100, 50, "interior-point", 350): Solved(575, 2138.3, 2717, 135),
+        Blocks("svm-light", 200, 20, "interior-point", 350): Solved(685, 2059.9, 2714, 135),
+        Blocks("svm-light", 200, 100, "interior-point", 350): Solved(250, 2624.8, 2717, 135),
+        Blocks("svm-light", 200, 20, "vpm", 350): Solved(716, 1915.6, 2714, 135),
+        Blocks("svm-light", 200, 100, "vpm", 350): Solved(257, 2511.3, 2716, 135),
+        Blocks("vpdt", 2000, 500, "vpm", 350): Solved(25, 2551.0, 2715, 135),
+        Blocks("vpdt", 2000, 600, "vpm", 350): Solved(21, 2385.5, 2716, 135),
+        Blocks("vpdt", 2000, 700, "vpm", 350): Solved(20, 2343.1, 2714, 135),
+        Blocks("vpdt", 2600, 600, "vpm", 350): Solved(8, 1036.1, 2714, 135),
+        Blocks("vpdt", 2600, 800, "vpm", 350): Solved(8, 1150.2, 2715, 135),
+        Blocks("vpdt", 2600, 1000, "vpm", 350): Solved(7, 1043.7, 2714, 135),
+        Blocks("vpdt", 3000, 800, "vpm", 350): Solved(7, 1139.4, 2713, 136),
+        Blocks("vpdt", 3000, 1000, "vpm", 350): Solved(7, 1197.8, 2715, 135),
+        Blocks("vpdt", 3000, 1200, "vpm", 350): Solved(6, 1053.7, 2715, 136),
+    },
+    "mnist 60,000": {
+        Blocks("svm-light", 8, 4, "interior-point", 50): Solved(9699, 4405.6, 3153, 158),
+        Blocks("svm-light", 8, 4, "interior-point", 150): Solved(9527, 4063.6, 3151, 158),
+        Blocks("svm-light", 8, 4, "interior-point", 250): Solved(9430, 3764.9, 3153, 159),
+        Blocks("svm-light", 8, 4, "interior-point", 350): Solved(9334, 3434.6, 3155, 160),
+        Blocks("svm-light", 8, 4, "interior-point", 450): Solved(9397, 3247.0, 3154, 160),
+        Blocks("vpdt", 3100, 1200, "vpm", 50): Solved(7, 3602.4, 3156, 159),
+        Blocks("vpdt", 3100, 1200, "vpm", 150): Solved(7, 3370.1, 3156, 159),
+        Blocks("vpdt", 3100, 1200, "vpm", 250): Solved(7, 2972.4, 3154, 159),
+        Blocks("vpdt", 3100, 1200, "vpm", 350): Solved(7, 2607.3, 3156, 159),
+        Blocks("vpdt", 3100, 1200, "vpm", 450): Solved(7, 2333.6, 3156, 159),
+    },
+    "a8a": {
+        Blocks("svm-light", 20, 10, "interior-point", 150): Solved(3002, 337.4, 8346, 7495),
+        Blocks("vpdt", 900, 500, "vpm", 150): Solved(40, 241.4, 8377, 7482),
+    },
+    "a9a": {
+        Blocks("svm-light", 20, 10, "interior-point", 150): Solved(4457, 742.9, 11699, 10615),
+        Blocks("vpdt", 1300, 850, "vpm", 150): Solved(39, 593.3, 11767, 10558),
+    },
+}

@@ -15,14 +15,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from _data import ROOT, Split
 from _turns import take_turns
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
 sys.path.insert(0, str(ROOT / "tests"))
-from oracle import assert_feasible, certify, codes, dense, full_alpha, kernel_matrix
+from oracle import (
+    assert_feasible,
+    bounded_samples,
+    certify,
+    codes,
+    dense,
+    full_alpha,
+    has_free_bias,
+    kernel_matrix,
+)
 
 BLOCK_VALUES = 1 << 22  # kernel values held at a time
+FEW_FEATURES = 1000  # sparse rows of so many are multiplied faster as dense ones
 
 
 class Coefficients(NamedTuple):
@@ -33,7 +44,7 @@ class Coefficients(NamedTuple):
     classes_: np.ndarray
     intercept_: np.ndarray | float = 0.0
     machine: str = "crammer-singer"
-    bias: str = "none"  # or "free"
+    bias: str = "none"  # or "free", which c-svc's always is
 
 
 class Weights(NamedTuple):
@@ -52,6 +63,7 @@ class Judgement:
     """What the coefficients are worth, whoever found them."""
 
     support: int
+    bounded: int  # support vectors at the bound of a coefficient, those of the published "BSV"
     accuracy: float  # per cent
     psi: float  # largest violation, in units of the margin
     gain: float  # largest g_i / c_i, Niu & Yuan's measure
@@ -69,6 +81,8 @@ class Outcome(Judgement):
 
     seconds: float
     iterations: int
+    steps: int  # of the inner solver
+    inner_seconds: float  # in the inner solver
     rows: int  # kernel rows computed
     hits: int  # kernel rows found in the cache
     evictions: int
@@ -80,8 +94,8 @@ class KernelRows:
     """K(A, B) as something to multiply with: values come and go in blocks."""
 
     def __init__(self, A, B, gamma):
-        self.A, self.B, self.gamma = dense(A), dense(B), gamma
-        some = np.linspace(0, len(self.A) - 1, 3).astype(int)
+        self.A, self.B, self.gamma = plain(A), plain(B), gamma
+        some = np.linspace(0, self.A.shape[0] - 1, 3).astype(int)
         exact = kernel_matrix("rbf", self.A[some], self.B[:200], gamma=gamma)
         np.testing.assert_allclose(rbf_kernel(self.A[some], self.B[:200], gamma=gamma), exact, atol=1e-10)
 
@@ -89,8 +103,13 @@ class KernelRows:
         used = np.flatnonzero(coef.any(axis=1))
         B, coef = self.B[used], coef[used]
         step = max(1, BLOCK_VALUES // max(1, len(used)))
-        blocks = (self.A[first : first + step] for first in range(0, len(self.A), step))
+        blocks = (self.A[first : first + step] for first in range(0, self.A.shape[0], step))
         return np.concatenate([rbf_kernel(A, B, gamma=self.gamma) @ coef for A in blocks])
+
+
+def plain(X: Any) -> Any:
+    """In float64; sparse rows of many features stay so."""
+    return X.astype(np.float64) if issparse(X) and X.shape[1] > FEW_FEATURES else dense(X)
 
 
 class LinearRows:
@@ -122,9 +141,10 @@ def judge(model: Any, split: Split, C: float, gamma: float | None) -> tuple[Judg
 
     The kernel is linear where ``gamma`` is None; the bias is none or a free one.
     """
-    alpha, y, free = full_alpha(model, split.n), codes(model, split.y_train), model.bias == "free"
+    alpha, y, free = full_alpha(model, split.n), codes(model, split.y_train), has_free_bias(model)
+    rounding = 1e-9 if model.dual_coef_.dtype == np.float64 else 1e-5
     try:
-        assert_feasible(alpha, y, C, machine=model.machine, free=free)
+        assert_feasible(alpha, y, C, rounding, model.machine, free)
     except AssertionError:
         sums = [np.abs(alpha.sum(axis=axis)).max() for axis in (1, 0)]
         raise InfeasibleError(
@@ -134,9 +154,12 @@ def judge(model: Any, split: Split, C: float, gamma: float | None) -> tuple[Judg
     K = kernel_rows(split.X_train, split.X_train, gamma)
     found = certify(K, y, alpha, C, model.machine, model.intercept_ if free else None)
     scores = kernel_rows(split.X_test, split.X_train[model.support_], gamma) @ model.dual_coef_
-    labels = model.classes_[(scores + model.intercept_).argmax(axis=1)]
+    scores = scores + model.intercept_
+    best = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+    labels = model.classes_[best]
     judgement = Judgement(
         support=len(model.support_),
+        bounded=int(bounded_samples(alpha, y, C, model.machine).sum()),
         accuracy=accuracy(labels, split.y_test),
         psi=float(found.psi.max()) / found.kappa,
         gain=float((found.gain / found.scale).max()),
@@ -170,6 +193,8 @@ def outcome(model: Any, seconds: float, split: Split, C: float, gamma: float) ->
         **asdict(judgement),
         seconds=seconds,
         iterations=model.n_iter_,
+        steps=int(np.sum(model.trace_["inner"])),
+        inner_seconds=model.trace_.info["profile"]["inner"],
         rows=last.rows,
         hits=last.hits,
         evictions=last.evictions,

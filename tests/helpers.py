@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
-from oracle import assert_feasible, certify, codes, dense, full_alpha
+from oracle import assert_feasible, certify, codes, dense, full_alpha, has_free_bias
 from sklearn.exceptions import ConvergenceWarning
 
 from multimargin.methods import METHODS as NAMED
@@ -31,7 +31,9 @@ METHODS = tuple(SOLVERS)
 
 def solver_for(name, machine):
     """The solver of that name: "growing" has other parts for other machines."""
-    return replace(find_method("auto", "auto", machine), polish=0) if name == "growing" else SOLVERS[name]
+    if name == "growing":
+        return replace(find_method("auto", "auto", machine), polish=0)
+    return SOLVERS.get(name, name)
 
 
 # Small problems get float64 kernel rows by themselves; float32 rows are what large ones run on.
@@ -51,7 +53,7 @@ def audit(model, K, y, C, tol=None):
     """
     n = len(y)
     C = np.broadcast_to(np.asarray(C, dtype=float), (n,))
-    machine, free = model.machine, getattr(model, "bias", None) == "free"
+    machine, free = model.machine, has_free_bias(model)
     labels, alpha = codes(model, y), full_alpha(model, n)
     assert (np.diff(model.support_) > 0).all()
     assert np.abs(dense(model.dual_coef_)).max(axis=1, initial=0).all()

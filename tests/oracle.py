@@ -51,10 +51,15 @@ def kernel_matrix(name, A, B=None, *, gamma=1.0, coef0=0.0, degree=3, normalize=
 
 
 def full_alpha(model, n):
-    """The (n, m) alpha behind a fitted model's support_ and dual_coef_."""
-    alpha = np.zeros((n, len(model.classes_)))
+    """The alpha behind a fitted model's support_ and dual_coef_: (n, m), of c-svc (n, 1)."""
+    alpha = np.zeros((n, model.dual_coef_.shape[1]))
     alpha[model.support_] = dense(model.dual_coef_)
     return alpha
+
+
+def has_free_bias(model):
+    """c-svc has one by definition, whatever its ``bias`` says."""
+    return model.machine == "c-svc" or getattr(model, "bias", None) == "free"
 
 
 def codes(model, y):
@@ -275,18 +280,43 @@ class Certificate:
         return self.primal + self.dual
 
 
+def best_bias(S, y, C):
+    """The b of c-svc that minimises the primal at scores S: as much of sum C is below it as class 1 has.
+
+    sum_i C_i [1 - Y_i (S_i + b)]_+ has kinks at Y_i - S_i, and slope -sum_{y_i=1} C_i on the far left; each
+    kink adds C_i. The middle where the slope is zero between two.
+    """
+    kinks = (signs(y, 1) - S)[:, 0]
+    order = np.argsort(kinks, kind="stable")
+    slope = np.cumsum(C[order]) - C[np.asarray(y) == 1].sum()
+    at = np.searchsorted(slope, -1e-12 * C.sum())
+    flat = slope[at] <= 1e-12 * C.sum() and at + 1 < len(kinks)
+    return np.array([kinks[order[at : at + 1 + flat]].mean()])
+
+
+def least_violation(S, y, alpha, C):
+    """min over b of the largest violation of c-svc: half of max_up(-G) - min_low(-G), G = S - Y."""
+    w, high = (signs(y, 1) - S)[:, 0], C * (np.asarray(y) == 1)
+    up, low = alpha[:, 0] < high - ZERO_SHARE * C, alpha[:, 0] > high - C + ZERO_SHARE * C
+    return max(0.0, 0.5 * (w[up].max(initial=-np.inf) - w[low].min(initial=np.inf)))
+
+
 def certify(K, y, alpha, C, machine="crammer-singer", bias=None):
     """Score alpha, with the bias if one is given (a free one: columns of alpha sum to zero).
 
-    The sum of the gains is checked against the primal, which comes from the losses alone.
+    "free" is the bias of the smallest primal, for c-svc. The sum of the gains is checked against the
+    primal, which comes from the losses alone.
     """
     n, m = alpha.shape
     margin, cost, gap_scale = MACHINES[machine]
     C, y = np.broadcast_to(np.asarray(C, dtype=float), (n,)), np.asarray(y)
+    S = K @ alpha
+    if isinstance(bias, str):
+        assert (machine, bias) == ("c-svc", "free")
+        bias = best_bias(S, y, C)
     bias = np.zeros(m) if bias is None else np.asarray(bias, dtype=float)
     if margin.centred:  # other biases are none of this machine
         assert abs(bias.sum()) <= 1e-9 * (1 + np.abs(bias).sum())
-    S = K @ alpha
     short, pair, beta = margin.shortfall(S + bias, y), margin.pairs(y, m), margin.lower(alpha, y)
     norm = (alpha * S).sum()
     primal = 0.5 * norm + cost.loss(short, pair, C).sum()
@@ -313,6 +343,13 @@ def assert_feasible(alpha, y, C, atol=1e-9, machine="crammer-singer", free=False
     assert (cost.load(beta) <= (1 + atol) * C[:, None]).all()
     if free:
         assert np.abs(alpha.sum(axis=0)).max() <= atol * size.sum()
+
+
+def bounded_samples(alpha, y, C, machine="crammer-singer"):
+    """Which samples have a multiplier, or a sum of multipliers, at its bound: the "BSV" of publications."""
+    margin, cost, _ = MACHINES[machine]
+    load, C = cost.load(margin.lower(alpha, np.asarray(y))), np.broadcast_to(C, len(alpha))
+    return (load >= (1 - ZERO_SHARE) * C[:, None]).any(axis=1)
 
 
 def random_point(machine, y, m, C, rng, most=3.0):

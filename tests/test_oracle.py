@@ -8,9 +8,11 @@ import pytest
 from oracle import (
     MACHINES,
     assert_feasible,
+    best_bias,
     certify,
     interior_point,
     kernel_matrix,
+    least_violation,
     project_simplex,
     random_point,
     solve,
@@ -148,6 +150,68 @@ def test_binary_solver_beats_random_feasible_points(iris):
     b = np.random.default_rng(0).uniform(0, 1.5, (2000, len(sign)))
     values = 0.5 * np.einsum("ki,ij,kj->k", b * sign, K, b * sign) - b.sum(axis=1)
     assert best < values.min()
+
+
+def binary_scores(seed, ties):
+    """Scores, labels, costs and a balanced point of 16 samples; with ties, of a few values only."""
+    rng = np.random.default_rng(seed)
+    y, C = np.arange(16) % 2, rng.uniform(0.3, 3.0, 16)
+    S = rng.normal(size=(16, 1))
+    if ties:
+        S, C = np.round(S), np.ones(16)
+    alpha = random_point("c-svc", y, 1, C, rng)
+    excess = alpha.sum() * (2 * y - 1)
+    alpha[excess > 0] *= 1 - np.abs(alpha.sum()) / np.abs(alpha[excess > 0]).sum()
+    assert_feasible(alpha, y, C, machine="c-svc", free=True)
+    return S, y, C, alpha
+
+
+def steps(S, y):
+    """Every bias at which a loss has a kink, those between, and some beyond."""
+    kinks = np.sort((2 * y - 1) - S[:, 0])
+    return np.concatenate([kinks, (kinks[1:] + kinks[:-1]) / 2, kinks + 1e-4, kinks - 1e-4])
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("ties", [False, True])
+def test_least_primal_and_least_violation_over_the_bias(seed, ties):
+    """Against every bias that could be the best: kinks of the primal, and midpoints of pairs of them."""
+    S, y, C, alpha = binary_scores(seed, ties)
+    loss = lambda b: (C * np.maximum(1 - (2 * y - 1) * (S[:, 0] + b), 0)).sum()  # noqa: E731
+    b = best_bias(S, y, C)
+    assert b.shape == (1,)
+    assert loss(b[0]) == pytest.approx(min(map(loss, steps(S, y))), rel=1e-12)
+
+    found = lambda b: certify(Scores(S), y, alpha, C, "c-svc", [b]).psi.max()  # noqa: E731
+    kinks = (2 * y - 1) - S[:, 0]
+    tried = [found(b) for b in {*kinks, *((kinks[:, None] + kinks) / 2).ravel()}]
+    assert least_violation(S, y, alpha, C) == pytest.approx(min(tried), abs=1e-12)
+
+
+class Scores:
+    """In place of a kernel matrix: these are its products."""
+
+    def __init__(self, S):
+        self.S = S
+
+    def __matmul__(self, alpha):
+        return self.S
+
+
+def test_best_bias_of_one_class_alone():
+    for label in (0, 1):
+        y, C = np.full(5, label), np.ones(5)
+        S = np.random.default_rng(0).normal(size=(5, 1))
+        assert (1 - (2 * y - 1) * (S[:, 0] + best_bias(S, y, C)) <= 1e-12).all()
+
+
+def test_the_free_bias_of_the_primal_is_that_of_the_optimum():
+    tiny = Tiny("c-svc")
+    alpha, b = solve(tiny.K, tiny.y, tiny.C, "c-svc", free=True)
+    found = certify(tiny.K, tiny.y, alpha, tiny.C, "c-svc", "free")
+    assert found.primal <= certify(tiny.K, tiny.y, alpha, tiny.C, "c-svc", b).primal * (1 + 1e-12)
+    assert abs(found.gap) < 1e-8 * found.primal
+    assert least_violation(tiny.K @ alpha, tiny.y, alpha, tiny.C) < 1e-6
 
 
 def test_simplex_projection_is_nearest():

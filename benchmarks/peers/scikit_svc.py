@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+import scipy.sparse as sp
 from sklearn.svm import SVC
 
 
@@ -25,4 +27,16 @@ class Adapter:
         return {"support": len(self.model.support_)}
 
     def coefficients(self):
-        return {}
+        """Of two classes; of more it is as many machines as there are pairs."""
+        model = self.model
+        if len(model.classes_) > 2:
+            return {}
+        coef = model.dual_coef_
+        return {
+            "support": model.support_,
+            "dual_coef": (coef.toarray() if sp.issparse(coef) else np.asarray(coef)).T,
+            "classes": model.classes_,
+            "intercept": model.intercept_,
+            "machine": "c-svc",
+            "bias": "free",
+        }

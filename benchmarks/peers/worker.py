@@ -12,8 +12,8 @@ with a class Adapter:
     predict() -> labels          of the test rows
     facts() -> dict              counts of the last fit, as JSON
     coefficients() -> dict       support, dual_coef, classes of a Crammer-Singer model (of another machine, or
-                                 with a bias: intercept, machine, bias too), or weights, classes of one that
-                                 has nothing else, or empty
+                                 with a bias: intercept, machine, bias too; of c-svc one column), or
+                                 weights, classes of one that has nothing else, or empty
 
 A small fit and prediction of another problem come first, so that nobody pays for what is loaded lazily.
 """

@@ -137,6 +137,19 @@ def coordinate_descent(
     most_work: int = ...,
     n_threads: int = 1,
 ) -> tuple[int, int, float, int]: ...
+def pair_descent(
+    K: _Floats,
+    diag: _F64,
+    G: _F64,
+    alpha: _F64,
+    low: _F64,
+    high: _F64,
+    eps: float,
+    max_iter: int,
+    width: float = ...,
+    room: np.ndarray | None = None,
+    most_work: int = ...,
+) -> tuple[int, float, int]: ...
 def projected_gradient(
     machine: str,
     K: _Floats,
@@ -155,6 +168,39 @@ def projected_gradient(
 def update_samples(
     machine: str, update: str, alpha: _F64, G: _F64, y: _I32, C: _F64, kii: _F64, seed: int
 ) -> None: ...
+
+# Blocks whose samples are coupled by their sum: low ≤ alpha ≤ high, the sum of alpha kept.
+def project_balanced(w: _F64, low: _F64, high: _F64, total: float, method: str, out: _F64) -> None: ...
+def variable_projection(
+    K: _Floats,
+    G: _F64,
+    alpha: _F64,
+    low: _F64,
+    high: _F64,
+    eps: float,
+    max_iter: int,
+    rho: float,
+    period: int,
+    flat: float,
+    projection: str,
+    n_threads: int,
+) -> tuple[int, float]: ...
+def balanced_gradient(
+    K: _Floats,
+    G: _F64,
+    alpha: _F64,
+    low: _F64,
+    high: _F64,
+    eps: float,
+    max_iter: int,
+    rho_min: float,
+    rho_max: float,
+    memory: int,
+    patience: int,
+    initial_step: str,
+    projection: str,
+    n_threads: int,
+) -> tuple[int, float]: ...
 
 # The linear machine. Weights are (features with the constant one, classes padded to a multiple of 8).
 @final

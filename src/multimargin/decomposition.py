@@ -114,7 +114,7 @@ class Decomposition:
         self.check(engine.problem)
         if self.inner.keeps_sums and not free_bias:
             raise ValueError(f"{self.inner!r} keeps the class sums of alpha: it is for bias='free' only.")
-        proximal = free_bias and not self.inner.keeps_sums
+        proximal = free_bias and not self._keeps_sums(engine)
         solve = self._solve_for_bias if proximal else self._descend_and_prove
         with engine.running():
             status, proof = solve(engine, monitor, tol, rng, keep_interrupted)
@@ -140,18 +140,18 @@ class Decomposition:
         """Alternate descents and exact proofs until a proof succeeds, a limit is met, or neither helps."""
         dual, violation = math.inf, math.inf  # of the last proof
         leap = None if self.leap is None else Leap(self.leap, engine)
-        if self.inner.keeps_sums:
+        if self._keeps_sums(engine):
             start_balanced(engine)
         for _ in range(_MOST_PROOFS):
             status = self._descend(engine, monitor, tol, rng, keep, leap)
             try:
                 if status in (Status.CONVERGED, Status.STALLED):
                     self._finish(engine, monitor, tol)
-                proof = self._prove(engine)
+                proof = self._prove(engine, tol)
             except KeyboardInterrupt:
                 if not keep:
                     raise
-                status, proof = Status.INTERRUPTED, self._prove(engine)
+                status, proof = Status.INTERRUPTED, self._prove(engine, tol)
             if status not in (Status.CONVERGED, Status.STALLED):
                 return status, proof
             left = self._left(proof)
@@ -198,11 +198,24 @@ class Decomposition:
         engine.shift(before - engine.bias)
         return proof
 
-    def _prove(self, engine: Engine) -> Certificate:
-        """The certificate of the current point, at its best bias where the solver leaves the bias out."""
+    def _prove(self, engine: Engine, tol: float) -> Certificate:
+        """The certificate of the current point, at its best bias where the solver leaves the bias out.
+
+        That of a balanced problem has the smallest primal among those at which no violation passes ``tol``.
+        """
         if self.inner.keeps_sums:
             minimise_over_bias(engine)
-        return engine.prove()
+        proof = engine.prove()
+        if engine.problem.balanced:
+            engine.centre()
+            left = tol - engine.certificate().violation
+            minimise_over_bias(engine, most=left if left > 0 else math.inf)
+            proof = engine.certificate()
+        return proof
+
+    def _keeps_sums(self, engine: Engine) -> bool:
+        """Whether steps leave Σ_i α_i = 0."""
+        return self.inner.keeps_sums or engine.problem.balanced
 
     def _left(self, proof: Certificate) -> float:
         """What ``stop`` bounds by ``tol``."""
@@ -235,7 +248,8 @@ class Decomposition:
             return
         if len(W) <= engine.largest_block() and not monitor.exhausted():
             block = engine.block(W)
-            steps = engine.solve(CoordinateDescent(), block, eps * engine.problem.kappa)
+            inner = self.inner if engine.problem.balanced else CoordinateDescent()
+            steps = engine.solve(inner, block, eps * engine.problem.kappa)
             engine.update(block)
             monitor.record(engine, Choice(W, tol), steps)
 
@@ -252,7 +266,9 @@ class Decomposition:
         n, still, flat, lowest = engine.n, 0, 0, math.inf
         bias = BestBias(engine) if self.inner.keeps_sums else None
         rule = ("gain", 0.0) if self.stop == "gap" else (self.stop, _AIM * tol)
+        centre = engine.centre if engine.problem.balanced else lambda: None
         try:
+            centre()
             for choice in self.working_set.choose(engine, *rule, rng):
                 if bias is not None:
                     choice = bias.renew(choice)
@@ -263,6 +279,7 @@ class Decomposition:
                 block = engine.block(choice.W, keep=self.working_set.grows)
                 steps = engine.solve(self.inner, block, self._inner_eps(engine.problem, block, n, tol))
                 moved = engine.update(block)
+                centre()
                 leapt = leap is not None and leap.take(tol)
                 still = 0 if moved or leapt else still + 1
                 flat = 0 if falls(engine.dual, lowest) else flat + 1

@@ -147,5 +147,7 @@ class MachineClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
 
 def margins(scores: FloatArray) -> FloatArray:
-    """Scores as scikit-learn wants them: for two classes the second minus the first."""
+    """Scores as scikit-learn wants them: for two classes the second minus the first, or c-svc's one."""
+    if scores.shape[1] == 1:
+        return scores[:, 0]
     return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores

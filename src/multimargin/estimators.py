@@ -50,8 +50,9 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
     ----------
     machine : str, default="crammer-singer"
         Which multiclass machine: "crammer-singer" (one slack a sample), "weston-watkins" (one a sample and
-        class), "lee-lin-wahba" (scores sum to zero), "msvm2" (the same with squared slacks) or "one-vs-rest"
-        (a binary machine for every class, trained together).
+        class), "lee-lin-wahba" (scores sum to zero), "msvm2" (the same with squared slacks), "one-vs-rest"
+        (a binary machine for every class, trained together) or, for two classes, "c-svc" (what
+        scikit-learn's ``SVC`` solves).
     C : float, default=1.0
         Cost of a margin error; multiplied by class and sample weights.
     kernel : str, callable or kernel object, default="rbf"
@@ -66,10 +67,10 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         Constant of "poly" and "sigmoid".
     bias : {"none", "regularized", "free"}, default="none"
         "regularized" gives every class a bias that is penalised like the weights (kernel K + 1), "free" one
-        that is not penalised.
+        that is not penalised. "c-svc" has a free bias by definition.
     solver : str or Decomposition, default="auto"
-        "auto" (fastest), a paper's method by name ("mcsvm", "ell-based", "dasmc", "msvmpack"), or a
-        :class:`multimargin.Decomposition` built by hand.
+        "auto" (fastest), a paper's method by name ("mcsvm", "ell-based", "dasmc", "msvmpack"; "vpdt" and
+        "svm-light" for c-svc), or a :class:`multimargin.Decomposition` built by hand.
     tol : float, default=1e-3
         Largest KKT violation allowed, in units of the margin; for "msvmpack" the duality gap, as a share of
         the primal (its authors' is 0.02). "auto" goes further on problems of at most 100 samples, where that
@@ -115,9 +116,9 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         The labels.
     support_ : ndarray of shape (n_SV,)
         Row numbers of the support vectors, ascending.
-    dual_coef_ : ndarray of shape (n_SV, m)
+    dual_coef_ : ndarray of shape (n_SV, m), or (n_SV, 1) for "c-svc"
         Their coefficients α: scores are Σ_i α_i K(x_i, x) + intercept, whatever the machine.
-    intercept_ : ndarray of shape (m,)
+    intercept_ : ndarray of shape (m,), or (1,) for "c-svc"
         Bias of each class (zeros for ``bias="none"``).
     n_iter_ : int
         Outer iterations.
@@ -241,21 +242,20 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
             )
         problem = PROBLEMS[self.machine](len(labels))
         C = self.C * sample_costs(self.class_weight, labels, y, weight)
-        start = self._previous_alpha(X.shape[0], labels)
+        start = self._previous_alpha(X.shape[0], labels, problem.columns)
         if start is not None:
             start = problem.shrink_into(start[kept], y, C)
         if len(kept) < X.shape[0]:
             X = X[kept][:, kept] if kernel.pairwise else X[kept]
         kernel = kernel.resolve(X, weight if weighted else None)
         offset = 1.0 if self.bias == "regularized" else 0.0
-        bias = None
-        if self.bias == "free":
+        if self.bias == "free" and not problem.balanced:
             offset = proximal_weight(kernel.diagonal(X), C, len(labels))
-            bias = None if start is None else self.intercept_
+        bias = self.intercept_ if start is not None and self._free_bias else None
         return Task(problem, kernel, X, y, C, offset, start, bias)
 
     def _solve(self, task: Task, model: ModelMaker, X: Any, y: Any) -> Solution:
-        method = find_method(self.solver, self.working_set_size, self.machine, self.bias == "free")
+        method = self._method()
         seed = self._seed()
         options = EngineOptions(
             effective_threads(self.n_threads),
@@ -276,7 +276,7 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
                 monitor,
                 tol=self.tol,
                 rng=np.random.default_rng(seed),
-                free_bias=self.bias == "free",
+                free_bias=self._free_bias,
                 keep_interrupted=self.on_interrupt == "keep",
             )
 
@@ -299,7 +299,7 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         self._rows_fitted = rows
         self._costs = task.C
         self._problem = task.problem
-        scores = solution.scores[ids] + (solution.bias if self.bias == "free" else 0.0)
+        scores = solution.scores[ids] + (solution.bias if self._free_bias else 0.0)
         self._support_loss = task.problem.loss(scores, task.y[ids], np.ones(len(ids)))
 
     # -- predict -----------------------------------------------------------------------------------
@@ -329,6 +329,11 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
     def _check_params(self) -> None:
         check_choice("machine", self.machine, tuple(PROBLEMS))
         check_choice("bias", self.bias, _BIAS)
+        if self.bias == "regularized" and PROBLEMS[self.machine].balanced:
+            raise ValueError(
+                f"machine={self.machine!r} has a free bias; bias='regularized' is for the other machines, "
+                "'one-vs-rest' among them."
+            )
         check_choice("dtype", self.dtype, ("auto", "float32", "float64"))
         self._check_common_params()
         check_number("C", self.C)
@@ -337,15 +342,23 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         if self.working_set_size != "auto":
             check_integer("working_set_size", self.working_set_size, 1)
         find_engine(self.engine)
-        find_method(self.solver, self.working_set_size, self.machine, self.bias == "free")
+        self._method()
 
-    def _previous_alpha(self, n: int, labels: np.ndarray) -> FloatArray | None:
+    @property
+    def _free_bias(self) -> bool:
+        return self.bias == "free" or PROBLEMS[self.machine].balanced
+
+    def _method(self) -> Decomposition:
+        return find_method(self.solver, self.working_set_size, self.machine, self._free_bias)
+
+    def _previous_alpha(self, n: int, labels: np.ndarray, columns: int) -> FloatArray | None:
         """The previous solution, if it is of this problem's shape."""
         if not self.warm_start or not hasattr(self, "dual_coef_"):
             return None
-        if self._rows_fitted != n or not np.array_equal(self.classes_, labels):
+        same = self._rows_fitted == n and np.array_equal(self.classes_, labels)
+        if not same or self.dual_coef_.shape[1] != columns:
             return None
-        alpha = np.zeros((n, len(labels)))
+        alpha = np.zeros((n, columns))
         alpha[self.support_] = self.dual_coef_
         return alpha
 

@@ -92,10 +92,11 @@ def start_balanced(engine: Engine) -> None:
         FreeBias(engine).settle()
 
 
-def minimise_over_bias(engine: Engine) -> None:
-    """Give the engine the bias of the smallest primal at its scores."""
+def minimise_over_bias(engine: Engine, most: float = math.inf) -> None:
+    """Give the engine the bias of the smallest primal at its scores, or go ``most`` towards it."""
     task, (_, S) = engine.task, engine.result()
-    engine.shift(best_bias(engine.problem, S, task.y, task.C, engine.bias) - engine.bias)
+    change = best_bias(engine.problem, S, task.y, task.C, engine.bias) - engine.bias
+    engine.shift(np.clip(change, -most, most))
 
 
 class BestBias:

@@ -17,6 +17,7 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from .balanced_box import BalancedBox, check_projection
 from .face import Face
 from .problems import Problem
 from .problems.base import Rows
@@ -24,7 +25,7 @@ from .problems.updates import UPDATES
 from .typing import FloatArray, IntArray, LabelArray
 
 _FACE_STEPS, _FACE_SHARE = 50, 0.3  # of conjugate gradients after a sweep; of the threshold, how exactly
-ANY_SET = frozenset({"simplex", "box", "shifted box", "cone"})  # the feasible sets of all machines
+ANY_SET = frozenset({"simplex", "box", "shifted box", "cone"})  # the feasible sets of single rows
 _VISITS = 400_000  # of samples, before coordinate descent asks whether another method would finish faster
 
 
@@ -247,17 +248,58 @@ class CoordinateDescent(InnerSolver):
         return True
 
 
+class RowSets:
+    """The feasible set of a block whose rows are each in a set of their own."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def project(self, block: Block, w: FloatArray) -> FloatArray:
+        """The nearest point of the set to ``w``."""
+        return self.problem.project(w, block.y, block.C)
+
+    def closeness(self, block: Block) -> float:
+        """How far the block is from solved."""
+        return float(self.problem.closeness(*self.problem.measure(block.rows()), block.C).max())
+
+
 @dataclass(frozen=True)
 class ProjectedGradient(InnerSolver):
     """Projected gradient, Niu & Yuan's Algorithm 3.
 
     Exact projection, multi-step Barzilai-Borwein lengths over the last ``memory`` + 1 pairs, Dai &
-    Fletcher's nonmonotone line search with ``patience`` failures, stop on max_i g_i/c_i ≤ eps.
-    ``initial_step`` is "projected" (Dai & Fletcher: 1/‖P(w - F) - w‖_∞) or "ell" (the paper's 1/‖ℓ‖_∞).
+    Fletcher's nonmonotone line search with ``patience`` failures, stop on max_i g_i/c_i ≤ eps; where samples
+    are coupled by their sum (c-svc), on the violation at the best bias, which is larger.
+
+    Parameters
+    ----------
+    max_iter : int
+        Largest number of steps.
+    rho_min, rho_max : float
+        Bounds of the step length.
+    memory : int
+        A step length is made of up to ``memory`` + 1 pairs.
+    patience : int
+        Failures to improve on the best value before the reference value is lowered.
+    initial_step : {"projected", "ell"}
+        The first length: Dai & Fletcher's 1/‖P(w - F) - w‖_∞, or the paper's 1/‖ℓ‖_∞.
+    projection : {"pardalos-kovoor", "dai-fletcher"}
+        How to project where samples are coupled (``balanced_box.py``).
+
+    Examples
+    --------
+    >>> from multimargin import Decomposition, KernelSVC
+    >>> from multimargin.inner import ProjectedGradient
+    >>> from multimargin.working_set import MaxViolator
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> solver = Decomposition(MaxViolator(q=150), ProjectedGradient())
+    >>> KernelSVC(machine="c-svc", solver=solver).fit(X, y == 1).status_.converged
+    True
     """
 
     name: ClassVar[str] = "projected-gradient"
-    handles: ClassVar[frozenset[str]] = ANY_SET
+    handles: ClassVar[frozenset[str]] = ANY_SET | {"balanced box"}
     measure: ClassVar[str] = "gain"
     max_iter: int = 2_000
     rho_min: float = 1e-10
@@ -265,24 +307,28 @@ class ProjectedGradient(InnerSolver):
     memory: int = 2
     patience: int = 2
     initial_step: str = "projected"
+    projection: str = "pardalos-kovoor"
     refresh_every: ClassVar[int] = 100
 
     def __post_init__(self) -> None:
         if self.initial_step not in ("projected", "ell"):
             raise ValueError(f"initial_step must be 'projected' or 'ell', got {self.initial_step!r}.")
+        check_projection(self.projection)
 
     def solve(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
-        w, F, y, C, K = block.alpha, block.G, block.y, block.C, block.K
+        w, F, K = block.alpha, block.G, block.K
+        feasible = BalancedBox(problem, block, self.projection) if problem.balanced else RowSets(problem)
         w_old, G_old = w.copy(), F.copy()
         f = f_best = f_c = 0.0
         f_ref, failures = np.inf, 0
         pairs: list[tuple[float, float]] = []  # (⟨s, s⟩, ⟨s, y⟩), oldest first
         w_best = w.copy()
-        rho = self._clip(self._first_step(problem, block))
+        left = feasible.closeness(block)
+        rho = self._clip(self._first_step(problem, feasible, block))
         for iteration in range(self.max_iter):
-            if problem.closeness(*problem.measure(block.rows()), C).max() <= eps:
+            if left <= eps:
                 break
-            d = problem.project(w - rho * F, y, C) - w
+            d = feasible.project(block, w - rho * F) - w
             Hd = K @ d
             slope, curvature = float(np.vdot(F, d)), float(np.vdot(d, Hd))
             theta = 1.0
@@ -304,16 +350,17 @@ class ProjectedGradient(InnerSolver):
                     f_ref, f_c, failures = f_c, f, 0
             if (iteration + 1) % self.refresh_every == 0:
                 F[:] = G_old + K @ (w - w_old)
+            left = feasible.closeness(block)
         else:  # cut short, and nonmonotone: hand back the best point seen
             w[:] = w if f <= f_best else w_best
         F[:] = G_old + K @ (w - w_old)
         return iteration
 
-    def _first_step(self, problem: Problem, block: Block) -> float:
+    def _first_step(self, problem: Problem, feasible: RowSets | BalancedBox, block: Block) -> float:
         if self.initial_step == "ell":
             gain = problem.measure(block.rows())[1]
             return 1.0 / max(float((gain / block.C**2).max()), 1e-300)
-        move = problem.project(block.alpha - block.G, block.y, block.C) - block.alpha
+        move = feasible.project(block, block.alpha - block.G) - block.alpha
         return 1.0 / max(float(np.abs(move).max()), 1e-300)
 
     def _next_step(self, pairs: list[tuple[float, float]]) -> float:

@@ -4,7 +4,8 @@ At the optimum this is the multiplier of the constraints Σ_i α_i = 0; at any o
 upper bound P(α, b) that these scores have, Didiot & Lauer's U. All biases have Σ_r b_r = 0 but those of
 one-vs-rest, whose classes are problems of their own. With G = S - T, at b = 0:
 
-    one-vs-rest      b_r is a weighted quantile of -G_ir, of mass Σ_{y_i=r} C_i
+    one-vs-rest,     b_r is a weighted quantile of -G_ir, of mass Σ_{y_i=r} C_i
+    c-svc            (of its one column, of the second class)
     lee-lin-wahba    b_r are weighted quantiles of -G_ir over y_i ≠ r, all of the mass θ at which Σ_r b_r = 0
     msvm2            Newton's method: the sum of losses is once differentiable and piecewise quadratic
     crammer-singer,  the multipliers of a linear program (``flows.py``). Of more than ``_MOST_ARCS`` pairs
@@ -47,9 +48,9 @@ def _one_vs_rest(
     problem: Problem, S: FloatArray, y: LabelArray, C: FloatArray, start: FloatArray
 ) -> FloatArray:
     # Σ_i C_i [1 - Y_ir (S_ir + b)]_+ has its kinks at Y_ir - S_ir = -G_ir, and its slope is the mass of those
-    # below b less Σ_{y_i=r} C_i.
+    # below b less the mass of the targets 1.
     levels = Levels(problem.target(y) - S, np.broadcast_to(C[:, None], S.shape))
-    own: FloatArray = np.bincount(y, weights=C, minlength=S.shape[1]).astype(np.float64)
+    own: FloatArray = C @ (problem.target(y) > 0)
     low, high = levels.interval(own)
     low, high = np.where(np.isfinite(low), low, high), np.where(np.isfinite(high), high, low)
     middle: FloatArray = 0.5 * (low + high)
@@ -135,4 +136,5 @@ _BIASES: dict[str, Callable[..., FloatArray]] = {
     "lee-lin-wahba": _lee_lin_wahba,
     "msvm2": _msvm2,
     "one-vs-rest": _one_vs_rest,
+    "c-svc": _one_vs_rest,
 }

@@ -31,7 +31,7 @@ class LabelNoiseMixin:
         otherwise. Crammer-Singer: η_i = e_y - α_i / C_i (their Section 3). The others, with their dual
         variables β: β_ir / ((m - 1) C_i) for Weston-Watkins and Lee-Lin-Wahba; β_ir / (2 m C_i + Σ β) for
         M-SVM²; β_ir / (m C_i) for one-vs-rest, where what the label's own machine pays is spread over the
-        others; and the rest on the label.
+        others; β_i / C_i for c-svc; and the rest on the label.
 
         Parameters
         ----------
@@ -58,7 +58,7 @@ class LabelNoiseMixin:
             raise ValueError(
                 f"i must name training rows of positive weight (there are {len(self._kept)}), got {i!r}."
             )
-        alpha = np.zeros((len(rows), len(self.classes_)))
+        alpha = np.zeros((len(rows), self.dual_coef_.shape[1]))
         where = np.searchsorted(self.support_, rows)
         is_support = np.append(self.support_, -1)[where] == rows
         alpha[is_support] = self.dual_coef_[where[is_support]]

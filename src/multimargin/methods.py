@@ -9,7 +9,9 @@ from .frank_wolfe import FrankWolfe
 from .inner import CoordinateDescent, ProjectedGradient
 from .interior_point import InteriorPoint
 from .low_rank import LowRank
-from .working_set import Gain, Growing, MaxViolator, Practical, Random
+from .smo import PairDescent
+from .variable_projection import VariableProjection
+from .working_set import Gain, Growing, MaxViolator, Practical, Random, SvmLight
 
 METHODS: dict[str, Decomposition] = {
     # Crammer & Singer (2001): one sample a step, active set, cooling, fixed-point update.
@@ -25,6 +27,11 @@ METHODS: dict[str, Decomposition] = {
     # Didiot & Lauer's MSVMpack: one step of Frank-Wolfe on a random chunk, until the duality gap is at most
     # tol of the primal (theirs is tol=0.02).
     "msvmpack": Decomposition(Random(q=10), FrankWolfe(), stop="gap"),
+    # Serafini, Zanghirati & Zanni's VPDT for c-svc: few large blocks. They like them about as large as there
+    # are support vectors: that is ``working_set_size``.
+    "vpdt": Decomposition(SvmLight(n_sp=2000, n_c=800), VariableProjection()),
+    # Joachims' SVM-light for c-svc: many small blocks.
+    "svm-light": Decomposition(SvmLight(n_sp=10, n_c=4), PairDescent()),
     # The fastest we know: all support vectors at once, exact coordinate descent in stages.
     "auto": Decomposition(
         Growing(),
@@ -49,6 +56,7 @@ VARIANTS: dict[tuple[str, str], Decomposition] = {
     ("auto", "lee-lin-wahba"): _MOST,
     ("auto", "msvm2"): _MOST,
     ("auto", "one-vs-rest"): _MORE,
+    ("auto", "c-svc"): Decomposition(Growing(), PairDescent(reach=0.7), inner_floor=0.7, polish=100),
     # MSVMpack ranks by ψ. Frank-Wolfe hardly ever brings a weight to zero, and ψ counts the smallest in
     # full: on segment the gap was 11% after 110,000 steps. The gain weighs the same conditions, and needs
     # 3,300 to 2%.

@@ -63,11 +63,11 @@ class PairProblem(ABC):
             complementarity = self.z * self.slack
             mu = complementarity.sum() / n
             dz, _, ds = self._newton(complementarity)
-            a, b = _length(self.z, dz), _length(self.slack, ds)
+            a, b = step_length(self.z, dz), step_length(self.slack, ds)
             ahead = float((self.z + a * dz) @ (self.slack + b * ds)) / n
             target = (ahead / mu) ** 3 * mu
             dz, dl, ds = self._newton(complementarity + dz * ds - target)
-            a, b = _STEP * _length(self.z, dz), _STEP * _length(self.slack, ds)
+            a, b = _STEP * step_length(self.z, dz), _STEP * step_length(self.slack, ds)
             self.z += a * dz
             self.gradient += a * self._multiply(dz)
             self.multiplier += b * dl
@@ -109,7 +109,7 @@ class PairProblem(ABC):
         return np.asarray(weight * (self.budget / total)[self.of])
 
 
-def _length(x: FloatArray, dx: FloatArray) -> float:
+def step_length(x: FloatArray, dx: FloatArray) -> float:
     """The longest step up to 1 that keeps x + step dx ≥ 0."""
     falls = dx < 0
     return min(1.0, float((-x[falls] / dx[falls]).min(initial=np.inf)))

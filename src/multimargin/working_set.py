@@ -237,6 +237,66 @@ class Growing(WorkingSet):
         return new.ids[: max(self.least, engine.violators // 2)]
 
 
+# Which inherited samples come first: by ``Engine.groups``.
+_GROUPS = {"free": 0, "zero": 1, "bounded": 2}
+
+
+@dataclass(frozen=True)
+class SvmLight(WorkingSet):
+    """Joachims' rule for c-svc, with Serafini, Zanghirati & Zanni's order of what is inherited (Section 4).
+
+    The steepest feasible direction with at most ``n_c`` samples, problem (5); then samples of the previous
+    set up to ``n_sp``, group by group in the order of ``fill``. The first set is filled at random.
+
+    Parameters
+    ----------
+    n_sp : int
+        Size of the working set, at least 2.
+    n_c : int
+        How many of them the direction may move; at most ``n_sp``.
+    fill : tuple of str
+        Order of "free" (0 < β < C), "zero" and "bounded" samples. The paper sometimes swaps the last two.
+    select : {"steepest", "second-order"}
+        "second-order" takes the steepest pair (i, j), then fills both halves with those samples that gain
+        most in a pair with j or i: (ω_i - ω_j)² / 2(K_ii + K_jj - 2K_ij).
+    """
+
+    name: ClassVar[str] = "svm-light"
+    n_sp: int = 10
+    n_c: int = 4
+    fill: tuple[str, ...] = ("free", "zero", "bounded")
+    select: str = "steepest"
+
+    def __post_init__(self) -> None:
+        _check_size("n_sp", self.n_sp)
+        _check_size("n_c", self.n_c)
+        if not 2 <= self.n_c <= self.n_sp:
+            raise ValueError(f"2 <= n_c <= n_sp must hold, got n_c={self.n_c} and n_sp={self.n_sp}.")
+        if sorted(self.fill) != sorted(_GROUPS):
+            raise ValueError(f"fill must be an order of {', '.join(map(repr, _GROUPS))}, got {self.fill!r}.")
+        if self.select not in ("steepest", "second-order"):
+            raise ValueError(f"select must be 'steepest' or 'second-order', got {self.select!r}.")
+
+    def choose(self, engine: Engine, stop: str, tol: float, rng: np.random.Generator) -> Iterator[Choice]:
+        previous = rng.permutation(engine.n)[: self.n_sp]
+        while True:
+            worst = engine.worst(1, stop=stop, above=tol)
+            if not len(worst.ids):
+                return
+            new = np.concatenate(engine.pairs(self.n_c // 2, self.select == "second-order"))
+            previous = np.concatenate([new, self._inherit(engine, previous, new)])
+            yield Choice(previous, worst.violation, worst.gap)
+
+    def resized(self, size: int) -> Self:
+        return replace(self, n_sp=max(2, size), n_c=max(2, size // 2))
+
+    def _inherit(self, engine: Engine, previous: IntArray, new: IntArray) -> IntArray:
+        left = np.setdiff1d(previous, new)
+        place = np.argsort([_GROUPS[name] for name in self.fill])
+        order = np.lexsort((left, place[engine.groups(left)]))
+        return left[order[: self.n_sp - len(new)]]
+
+
 @dataclass(frozen=True)
 class Cyclic(WorkingSet):
     """Every sample in turn, whether it violates or not: the base line of Crammer & Singer's Section 7."""

@@ -66,8 +66,8 @@ class Task:
 
     @property
     def m(self) -> int:
-        """The number of classes."""
-        return self.problem.m
+        """Width of alpha."""
+        return self.problem.columns
 
 
 @dataclass
@@ -178,6 +178,17 @@ class Engine(ABC):
     @abstractmethod
     def shift(self, change: FloatArray) -> None:
         """Add ``change`` (m,) to the bias, and so to every row of G."""
+
+    @abstractmethod
+    def centre(self) -> None:
+        """Give a balanced problem the bias at which its largest violation is the smallest."""
+
+    @abstractmethod
+    def pairs(self, most: int, second_order: bool = False) -> tuple[IntArray, IntArray]:
+        """Samples of a balanced problem to move up and down: its steepest feasible direction.
+
+        With ``second_order`` the steepest pair, and those that gain most in a pair with one of the two.
+        """
 
     @abstractmethod
     def move(self, alpha: FloatArray) -> bool:

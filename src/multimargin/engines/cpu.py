@@ -12,8 +12,10 @@ from .. import _core
 from ..inner import Block, CoordinateDescent, InnerSolver, ProjectedGradient
 from ..kernels import Kernel
 from ..profile import timed
+from ..smo import PairDescent, bounds
 from ..threads import blas_threads
 from ..typing import Data, FloatArray, IntArray
+from ..variable_projection import VariableProjection
 from .kept_block import KeptBlock
 from .native_samples import Layout
 from .native_scores import Scorer, native_scores, scoring_layouts
@@ -136,7 +138,7 @@ class CpuEngine(NumpyEngine):
     def solve(self, inner: InnerSolver, block: Block, eps: float) -> int:
         if isinstance(inner, CoordinateDescent):
             return self._descend(inner, block, eps)
-        if isinstance(inner, ProjectedGradient):
+        if isinstance(inner, ProjectedGradient) and not self.problem.balanced:
             iterations, _ = _core.projected_gradient(
                 self.problem.name,
                 block.K,
@@ -153,7 +155,40 @@ class CpuEngine(NumpyEngine):
                 inner.initial_step,
             )
             return int(iterations)
+        if isinstance(inner, ProjectedGradient | VariableProjection):
+            return self._project(inner, block, eps)
+        if isinstance(inner, PairDescent):
+            return self._move_pairs(inner, block, eps)
         return super().solve(inner, block, eps)
+
+    def _project(self, inner: ProjectedGradient | VariableProjection, block: Block, eps: float) -> int:
+        """Solve a block whose samples are coupled by their sum."""
+        low, high = self.problem.bounds(block.y, block.C)
+        arrays = block.K, block.G, block.alpha, low, high
+        last = inner.projection, self.options.n_threads
+        if isinstance(inner, VariableProjection):
+            options = inner.max_iter, inner.rho, inner.period, inner.flat
+            return int(_core.variable_projection(*arrays, eps, *options, *last)[0])
+        lengths = inner.rho_min, inner.rho_max, inner.memory, inner.patience, inner.initial_step
+        return int(_core.balanced_gradient(*arrays, eps, inner.max_iter, *lengths, *last)[0])
+
+    def _move_pairs(self, inner: PairDescent, block: Block, eps: float) -> int:
+        low, high = bounds(self.problem, block)
+        steps, _, work = _core.pair_descent(
+            block.K,
+            block.diagonal,
+            block.G,
+            block.alpha,
+            low,
+            high,
+            eps,
+            inner.max_iter,
+            math.inf if inner.reach is None else inner.reach,
+            None if self._kept is None else self._kept.room,
+            max(self.work, _LEAST_WORK),
+        )
+        self.work += int(work)
+        return int(steps)
 
     def _descend(self, inner: CoordinateDescent, block: Block, eps: float) -> int:
         alpha, G = (block.alpha.copy(), block.G.copy()) if inner.finish else (block.alpha, block.G)

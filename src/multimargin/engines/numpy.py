@@ -81,8 +81,10 @@ class NumpyEngine(Engine):
 
     def _measure(self, ids: IntArray | None) -> None:
         at = slice(None) if ids is None else ids
-        rows = Rows(self.alpha, self.G, self.task.y, self.task.C).take(at)
-        self._psi[at], self._gain[at] = self.problem.measure(rows)
+        self._psi[at], self._gain[at] = self.problem.measure(self._all_rows().take(at))
+
+    def _all_rows(self) -> Rows:
+        return Rows(self.alpha, self.G, self.task.y, self.task.C)
 
     def _compute_rows(self, ids: IntArray, store: np.ndarray, slots: IntArray) -> None:
         store[slots] = self.task.kernel.block(self.task.X, ids) + self.task.offset
@@ -231,6 +233,24 @@ class NumpyEngine(Engine):
         self.bias = self.bias + change
         self.G += change
         self.dual += float(change @ self.sums())
+
+    @timed("selection")
+    def centre(self) -> None:
+        self.shift(np.array([self.problem.centre(self._all_rows())]))
+
+    @timed("selection")
+    def pairs(self, most: int, second_order: bool = False) -> tuple[IntArray, IntArray]:
+        rows = self._all_rows()
+        up, down = self.problem.pairs(rows, 1 if second_order else most)
+        if not second_order or not len(up):
+            return up, down
+        pair = np.concatenate([up, down])
+        return self.problem.gaining_pairs(rows, pair, self._curvatures(pair), most)
+
+    def _curvatures(self, ids: IntArray) -> FloatArray:
+        """K_ii + K_jj - 2 K_ij of every sample j with each of ``ids``, at least 1e-12 of the largest."""
+        values = [self.diagonal[i] + self.diagonal - 2.0 * self.column(int(i)) for i in ids]
+        return np.asarray(np.maximum(values, TINY_DIAGONAL * self.diagonal.max()))
 
     def move(self, alpha: FloatArray) -> bool:
         before = self.alpha, self.G, self.dual

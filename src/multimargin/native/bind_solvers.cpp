@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "bind_arrays.hpp"
+#include "bind_rows.hpp"
 #include "block.hpp"
 #include "coordinate_descent.hpp"
 #include "gradient.hpp"
@@ -40,22 +41,9 @@ using Vector = Array<double, 1>;
 using ConstVector = Array<const double, 1>;
 using Labels = Array<const std::int32_t, 1>;
 using Ids = Array<const std::int64_t, 1>;
-// float32 or float64, rows contiguous but perhaps apart (a corner of a larger array).
-using KernelRows = nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu>;
-
 // Memory to write such rows to: a square, or a flat work space.
 using KernelBlock = nb::ndarray<nb::ndim<2>, nb::device::cpu>;
 using KernelRoom = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-// Calls work(first element, row stride) for the dtype at hand.
-template <class Work>
-auto with_rows(const KernelRows& rows, Work work) {
-  require(rows.shape(1) < 2 || rows.stride(1) == 1, "kernel rows must be contiguous along the last axis");
-  const Index stride = rows.stride(0);
-  if (rows.dtype() == nb::dtype<float>()) return work(static_cast<const float*>(rows.data()), stride);
-  if (rows.dtype() == nb::dtype<double>()) return work(static_cast<const double*>(rows.data()), stride);
-  throw nb::type_error("kernel rows must be float32 or float64");
-}
 
 void check_ids(const Ids& ids, Index n, const char* message) {
   for (Index k = 0; k < length(ids); ++k) require(ids.data()[k] >= 0 && ids.data()[k] < n, message);
@@ -75,7 +63,6 @@ void check_labels(const Labels& y, Index m, const std::optional<Ids>& ids) {
 template <class A>
 void check_shapes(const ConstMatrix& G, const A& alpha, const Labels& y, const ConstVector& C) {
   const Index n = length(G), m = length(G, 1);
-  require(m >= 2, "G needs at least two classes (columns)");
   require(length(alpha) == n && length(alpha, 1) == m, "alpha must have the shape of G");
   require(length(y) == n, "y must have one label a row of G");
   require(length(C) == n, "C must have one value a row of G");
@@ -83,6 +70,7 @@ void check_shapes(const ConstMatrix& G, const A& alpha, const Labels& y, const C
 
 void check_state(const ConstMatrix& G, const Matrix& alpha, const Labels& y, const ConstVector& C) {
   check_shapes(G, alpha, y, C);
+  require(length(G, 1) >= 2, "G needs at least two classes (columns)");
   check_labels(y, length(G, 1), std::nullopt);
   for (Index i = 0; i < length(C); ++i)
     require(C.data()[i] > 0.0 && std::isfinite(C.data()[i]), "C must be positive and finite");
@@ -97,12 +85,14 @@ void bind_measure(const std::string& machine, const ConstMatrix& G, const ConstM
                   const ConstVector& C, const std::optional<Ids>& ids, const Vector& psi, const Vector& gain,
                   int n_threads) {
   check_shapes(G, alpha, y, C);
+  const bool binary = machine == CSvc::kName;
+  require(binary ? length(G, 1) == 1 : length(G, 1) >= 2, "G needs a column a class, or one for c-svc");
   require(length(psi) == length(G) && length(gain) == length(G), "psi and gain must have one value a row of G");
   if (ids) check_ids(*ids, length(G), "ids must be rows of G");
-  check_labels(y, length(G, 1), ids);
+  check_labels(y, binary ? 2 : length(G, 1), ids);
   const MeasureArrays arrays{length(G, 1), G.data(), alpha.data(), y.data(), C.data(), psi.data(), gain.data()};
   const int threads = checked_threads(n_threads);
-  with_machine(machine, [&](auto chosen) {
+  with_measured_machine(machine, [&](auto chosen) {
     using Machine = typename decltype(chosen)::type;
     nb::gil_scoped_release released;
     measure<Machine>(arrays, ids ? ids->data() : nullptr, ids ? length(*ids) : length(G), threads);
@@ -203,22 +193,12 @@ void bind_retain_block(const KernelBlock& K, const Ids& kept) {
   with_values(K, [&](auto* first) { retain_block(first, K.stride(0), kept.data(), length(kept)); });
 }
 
-bool step_from_gain(const std::string& initial_step) {
-  if (initial_step == "ell") return true;
-  if (initial_step == "projected") return false;
-  throw nb::value_error("initial_step must be 'projected' or 'ell'");
-}
-
 std::tuple<Index, double> bind_projected_gradient(const std::string& machine, const KernelRows& K, const Matrix& G,
                                                   const Matrix& alpha, const Labels& y, const ConstVector& C,
                                                   double eps, Index max_iter, double rho_min, double rho_max,
                                                   Index memory, Index patience, const std::string& initial_step) {
   check_block(K, G, alpha, y, C);
-  require(eps >= 0.0, "eps must not be negative");
-  require(max_iter >= 0, "max_iter must not be negative");
-  require(0.0 < rho_min && rho_min <= rho_max, "0 < rho_min <= rho_max must hold");
-  require(memory >= 0 && patience >= 1, "memory must be at least 0 and patience at least 1");
-  const GradientOptions options{eps, max_iter, rho_min, rho_max, memory, patience, step_from_gain(initial_step)};
+  const GradientOptions options = gradient_options(eps, max_iter, rho_min, rho_max, memory, patience, initial_step);
   return with_machine_and_rows(machine, K, [&](auto chosen, const auto* first, Index stride) {
     using Machine = typename decltype(chosen)::type;
     nb::gil_scoped_release released;
@@ -232,7 +212,7 @@ std::tuple<Index, double> bind_projected_gradient(const std::string& machine, co
       block.K = converted.data();
       block.K_stride = q;
     }
-    ProjectedGradient<Machine> method(block, Machine(m, Machine::find_update("sort"), 0), options);
+    ProjectedGradient method(RowSets<Machine>(block, Machine(m, Machine::find_update("sort"), 0)), options);
     const GradientResult result = method.run();
     return std::tuple(result.iterations, result.measure);
   });

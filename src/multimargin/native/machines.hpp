@@ -5,6 +5,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "c_svc.hpp"
 #include "crammer_singer.hpp"
 #include "lee_lin_wahba.hpp"
 #include "machine.hpp"
@@ -32,10 +33,16 @@ auto with_one_of(std::string_view name, Work& work) {
 }
 
 // Calls work(std::type_identity<Machine>{}) for the machine of that name; std::invalid_argument, naming all, when
-// there is none.
+// there is none. These are the machines whose rows can be solved one at a time.
 template <class Work>
 auto with_machine(std::string_view name, Work work) {
   return with_one_of<CrammerSinger, WestonWatkins, LeeLinWahba, Msvm2, OneVsRest>(name, work);
+}
+
+// The same for all machines whose rows can be measured.
+template <class Work>
+auto with_measured_machine(std::string_view name, Work work) {
+  return with_one_of<CrammerSinger, WestonWatkins, LeeLinWahba, Msvm2, OneVsRest, CSvc>(name, work);
 }
 
 }  // namespace multimargin

@@ -16,7 +16,7 @@
 namespace multimargin {
 
 struct GradientOptions {
-  double eps;  // stop when the largest Machine::progress (max_i g_i / c_i) <= eps
+  double eps;  // stop when the set's closeness (the largest g_i / c_i, or the violation) <= eps
   Index max_iter;
   double rho_min, rho_max;  // bounds of the step length
   Index memory;             // h: a step length uses up to h + 1 pairs (s, y)
@@ -26,7 +26,74 @@ struct GradientOptions {
 
 struct GradientResult {
   Index iterations;
-  double measure;  // the largest Machine::progress at the result
+  double measure;  // the set's closeness at the result
+};
+
+// The feasible set of a block whose rows are each in a set of their own: what the method asks of a set. Products with
+// K are part of it, because they differ in the layout of K.
+template <class Machine>
+class RowSets {
+ public:
+  using Value = double;
+
+  RowSets(const Block<double>& block, Machine machine) : b_(block), machine_(std::move(machine)) {}
+
+  const Block<double>& block() const { return b_; }
+
+  // The largest Machine::progress.
+  double closeness() const {
+    return largest([this](const RowMeasure& row, Index i) { return Machine::progress(row, b_.C[i], b_.m); });
+  }
+
+  // max_i g_i / C_i^2.
+  double relative_gain() const {
+    return largest([this](const RowMeasure& row, Index i) { return row.gain / (b_.C[i] * b_.C[i]); });
+  }
+
+  // target = P(alpha - rho G).
+  void project(double rho, double* target) {
+    std::copy(b_.alpha, b_.alpha + b_.q * b_.m, target);
+    for (Index i = 0; i < b_.q; ++i)
+      machine_.project(b_.G + i * b_.m, rho, b_.y[i], b_.C[i], b_.m, target + i * b_.m);
+  }
+
+  // <G, d>. Where rows of d sum to zero, every row of G may be taken from its own maximum: the
+  // rounding error is then relative to the differences in G, not to G.
+  double slope(const double* G, const double* d) const {
+    double total = 0.0;
+    for (Index i = 0; i < b_.q; ++i) {
+      const double *g = G + i * b_.m, *di = d + i * b_.m;
+      const double top = Machine::kSumsToZero ? max_of(g, b_.m) : 0.0;
+      total += sum_over(b_.m, [=](Index r) { return (g[r] - top) * di[r]; });
+    }
+    return total;
+  }
+
+  // Kd = K d.
+  void multiply(const double* d, double* Kd) {
+    blas::gemm<double>(false, false, b_.q, b_.m, b_.q, 1.0, b_.K, b_.K_stride, d, b_.m, 0.0, Kd, b_.m);
+  }
+
+  // alpha <- alpha + t (target - alpha), 0 < t < 1.
+  void move_towards(const double* target, double t) const {
+    for (Index i = 0; i < b_.q; ++i)
+      Machine::move_towards(target + i * b_.m, t, b_.y[i], b_.C[i], b_.m, b_.alpha + i * b_.m);
+  }
+
+ private:
+  // The largest value(measures of row i, i).
+  template <class Row>
+  double largest(Row value) const {
+    double worst = 0.0;
+    for (Index i = 0; i < b_.q; ++i) {
+      const Index k = i * b_.m;
+      worst = worse_of(worst, value(Machine::measure(b_.G + k, b_.alpha + k, b_.y[i], b_.C[i], b_.m), i));
+    }
+    return worst;
+  }
+
+  Block<double> b_;
+  Machine machine_;
 };
 
 // Minimises the block subproblem (block.hpp), given the start and its gradient; the result is in
@@ -37,28 +104,28 @@ struct GradientResult {
 // reference value is +infinity until `patience` failures in a row and is compared with the
 // projected point, while best and candidate values follow the accepted points. The first step, whose
 // length is a guess, is searched in any case: near the optimum it would lead far away for good.
-template <class Machine>
+template <class Set>
 class ProjectedGradient {
  public:
-  ProjectedGradient(const Block<double>& block, Machine machine, const GradientOptions& options)
-      : b_(block),
-        machine_(std::move(machine)),
+  ProjectedGradient(Set set, const GradientOptions& options)
+      : set_(std::move(set)),
+        b_(set_.block()),
         o_(options),
-        size_(static_cast<std::size_t>(block.q * block.m)),
-        alpha_start_(block.alpha, block.alpha + size_),
-        G_start_(block.G, block.G + size_),
+        size_(static_cast<std::size_t>(b_.q * b_.m)),
+        alpha_start_(b_.alpha, b_.alpha + size_),
+        G_start_(b_.G, b_.G + size_),
         best_(alpha_start_),
         target_(size_),
         d_(size_),
         Kd_(size_) {}
 
   GradientResult run() {
-    GradientResult result{0, largest_progress()};
+    GradientResult result{0, set_.closeness()};
     double rho = first_step();
     while (result.measure > o_.eps) {
       if (result.iterations == o_.max_iter) {
         return_best();
-        result.measure = largest_progress();
+        result.measure = set_.closeness();
         break;
       }
       if (!step(rho)) break;
@@ -66,7 +133,7 @@ class ProjectedGradient {
       if (result.iterations % kRefresh == 0) refresh();
       rho = next_step();
       record();
-      result.measure = largest_progress();
+      result.measure = set_.closeness();
       interrupt_.poll(b_.q * b_.q * b_.m);
     }
     return result;
@@ -75,26 +142,11 @@ class ProjectedGradient {
  private:
   static constexpr Index kRefresh = 100;  // iterations between gradients made from scratch
 
-  // The largest value(measures of row i, i).
-  template <class Value>
-  double largest(Value value) const {
-    double worst = 0.0;
-    for (Index i = 0; i < b_.q; ++i) {
-      const Index k = i * b_.m;
-      worst = worse_of(worst, value(Machine::measure(b_.G + k, b_.alpha + k, b_.y[i], b_.C[i], b_.m), i));
-    }
-    return worst;
-  }
-
-  double largest_progress() const {
-    return largest([this](const RowMeasure& row, Index i) { return Machine::progress(row, b_.C[i], b_.m); });
-  }
-
   // Step 0: the inverse of max g_i / C_i^2, or of |P(w - F) - w|_inf.
   double first_step() {
     double scale = 0.0;
     if (o_.step_from_gain) {
-      scale = largest([this](const RowMeasure& row, Index i) { return row.gain / (b_.C[i] * b_.C[i]); });
+      scale = set_.relative_gain();
     } else {
       aim(1.0);
       for (double x : d_) scale = std::max(scale, std::abs(x));
@@ -104,28 +156,13 @@ class ProjectedGradient {
 
   // Step 2: target = P(w - rho F) and d = target - w.
   void aim(double rho) {
-    std::copy(b_.alpha, b_.alpha + size_, target_.begin());
-    for (Index i = 0; i < b_.q; ++i)
-      machine_.project(b_.G + i * b_.m, rho, b_.y[i], b_.C[i], b_.m, target_.data() + i * b_.m);
+    set_.project(rho, target_.data());
     for (std::size_t k = 0; k < size_; ++k) d_[k] = target_[k] - b_.alpha[k];
-  }
-
-  // <G, d>. Where rows of d sum to zero, every row of G may be taken from its own maximum: the
-  // rounding error is then relative to the differences in G, not to G.
-  double slope(const double* G) const {
-    double total = 0.0;
-    for (Index i = 0; i < b_.q; ++i) {
-      const double* g = G + i * b_.m;
-      const double* d = d_.data() + i * b_.m;
-      const double top = Machine::kSumsToZero ? max_of(g, b_.m) : 0.0;
-      total += sum_over(b_.m, [=](Index r) { return (g[r] - top) * d[r]; });
-    }
-    return total;
   }
 
   // Kd = K d; returns <d, K d>.
   double curvature() {
-    blas::gemm<double>(false, false, b_.q, b_.m, b_.q, 1.0, b_.K, b_.K_stride, d_.data(), b_.m, 0.0, Kd_.data(), b_.m);
+    set_.multiply(d_.data(), Kd_.data());
     return sum_over(static_cast<Index>(size_), [&](Index k) { return d_[k] * Kd_[k]; });
   }
 
@@ -135,7 +172,7 @@ class ProjectedGradient {
     const double dd = sum_over(static_cast<Index>(size_), [&](Index k) { return d_[k] * d_[k]; });
     if (dd == 0.0) return false;
     const double dKd = curvature();
-    const double a = slope(b_.G);
+    const double a = set_.slope(b_.G, d_.data());
     double t = 1.0;
     const bool search = pairs_.empty() || f_ + a + 0.5 * dKd > f_ref_;
     if (search && dKd > 0.0) t = std::min(1.0, -a / dKd);
@@ -151,8 +188,7 @@ class ProjectedGradient {
     if (t == 1.0) {
       std::copy(target_.begin(), target_.end(), b_.alpha);
     } else {
-      for (Index i = 0; i < b_.q; ++i)
-        Machine::move_towards(target_.data() + i * b_.m, t, b_.y[i], b_.C[i], b_.m, b_.alpha + i * b_.m);
+      set_.move_towards(target_.data(), t);
     }
     for (std::size_t k = 0; k < size_; ++k) b_.G[k] += t * Kd_[k];
   }
@@ -187,7 +223,7 @@ class ProjectedGradient {
   void refresh() {
     for (std::size_t k = 0; k < size_; ++k) d_[k] = b_.alpha[k] - alpha_start_[k];
     const double dKd = curvature();
-    f_ = slope(G_start_.data()) + 0.5 * dKd;
+    f_ = set_.slope(G_start_.data(), d_.data()) + 0.5 * dKd;
     for (std::size_t k = 0; k < size_; ++k) b_.G[k] = G_start_[k] + Kd_[k];
   }
 
@@ -201,8 +237,8 @@ class ProjectedGradient {
     double ss, sy;
   };
 
-  Block<double> b_;
-  Machine machine_;
+  Set set_;
+  Block<typename Set::Value> b_;
   GradientOptions o_;
   Interrupt interrupt_;
   std::size_t size_;

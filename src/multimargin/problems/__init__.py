@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .base import Problem
+from .c_svc import CSvc
 from .crammer_singer import CrammerSinger
 from .lee_lin_wahba import LeeLinWahba
 from .msvm2 import MSVM2
@@ -10,7 +11,16 @@ from .one_vs_rest import OneVsRest
 from .weston_watkins import WestonWatkins
 
 PROBLEMS: dict[str, type[Problem]] = {
-    problem.name: problem for problem in (CrammerSinger, WestonWatkins, LeeLinWahba, MSVM2, OneVsRest)
+    problem.name: problem for problem in (CrammerSinger, WestonWatkins, LeeLinWahba, MSVM2, OneVsRest, CSvc)
 }
 
-__all__ = ["MSVM2", "PROBLEMS", "CrammerSinger", "LeeLinWahba", "OneVsRest", "Problem", "WestonWatkins"]
+__all__ = [
+    "MSVM2",
+    "PROBLEMS",
+    "CSvc",
+    "CrammerSinger",
+    "LeeLinWahba",
+    "OneVsRest",
+    "Problem",
+    "WestonWatkins",
+]

@@ -38,7 +38,7 @@ class Rows(NamedTuple):
 class Problem(ABC):
     """A machine for ``m`` classes.
 
-    ``alpha`` (n, m) are the coefficients, ``S = K alpha`` the scores, ``G`` the gradient of the
+    ``alpha`` (n, columns) are the coefficients, ``S = K alpha`` the scores, ``G`` the gradient of the
     dual objective. ``C`` holds one cost a sample.
     """
 
@@ -46,9 +46,15 @@ class Problem(ABC):
     feasible_set: ClassVar[str]  # what an inner solver must be able to handle
     updates: ClassVar[tuple[str, ...]] = ("sort", "frank-wolfe")  # ways to solve for a single sample
     faces: ClassVar[bool] = False  # whether conjugate gradients over faces know the set
+    balanced: ClassVar[bool] = False  # whether Σ_i α_i = 0 belongs to the set, and b to the machine
 
     def __init__(self, m: int) -> None:
         self.m = m
+
+    @property
+    def columns(self) -> int:
+        """Width of α: one column a class, but for c-svc."""
+        return self.m
 
     @property
     def kappa(self) -> float:
@@ -153,6 +159,27 @@ class Problem(ABC):
     @abstractmethod
     def spread(self, room: FloatArray, mu: FloatArray, y: LabelArray) -> FloatArray:
         """Changes of α, linear in ``mu`` (m,), that stay feasible while no two entries of mu are 1 apart."""
+
+    def bounds(self, y: LabelArray, C: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Least and largest α of each sample of a balanced problem, whose rows have one entry."""
+        raise NotImplementedError(f"{self.name} has no box for α.")
+
+    def centre(self, rows: Rows) -> float:
+        """What to add to the bias of a balanced problem, so that the largest violation is the smallest."""
+        raise NotImplementedError(f"{self.name} has no bias of its own.")
+
+    def pairs(self, rows: Rows, most: int) -> tuple[IntArray, IntArray]:
+        """A balanced problem's steepest feasible direction: ``most`` samples to move up, and as many down."""
+        raise NotImplementedError(f"{self.name} has rows that move by themselves.")
+
+    def gaining_pairs(
+        self, rows: Rows, pair: IntArray, curvature: FloatArray, most: int
+    ) -> tuple[IntArray, IntArray]:
+        """The same by gains: the ``pair`` (up, down), and those that gain most with one of the two.
+
+        ``curvature`` (2, n) is that of the pairs with either.
+        """
+        raise NotImplementedError(f"{self.name} has rows that move by themselves.")
 
     # -- labels ------------------------------------------------------------------------------------
     @abstractmethod

@@ -1,0 +1,209 @@
+// The feasible set of a block whose samples are coupled by their sum, a box cut by a hyperplane, and the projection
+// onto it:
+//
+//     low_i <= z_i <= high_i,  sum_i z_i = total;     nearest to w:  z_i = clip(w_i + lambda, low_i, high_i)
+//
+// where lambda is the root of the nondecreasing, piecewise linear  excess(lambda) = sum_i z_i(lambda) - total.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include "machine.hpp"
+#include "platform.hpp"
+#include "reduce.hpp"
+
+namespace multimargin {
+
+enum class BalancedRoot { pardalos_kovoor, dai_fletcher };
+
+struct NamedRoot {
+  std::string_view name;
+  BalancedRoot root;
+};
+inline constexpr std::array<NamedRoot, 2> kBalancedRoots = {
+    {{"pardalos-kovoor", BalancedRoot::pardalos_kovoor}, {"dai-fletcher", BalancedRoot::dai_fletcher}}};
+
+inline BalancedRoot find_balanced_root(std::string_view name) {
+  return find_choice("projection", name, kBalancedRoots).root;
+}
+
+// sum_i clip(w_i + lambda, low_i, high_i).
+inline MULTIMARGIN_CLONES double clipped_total(const double* w, const double* low, const double* high, Index q,
+                                               double lambda) {
+  return sum_over(q, [=](Index i) {
+    const double value = w[i] + lambda, raised = value < low[i] ? low[i] : value;
+    return raised > high[i] ? high[i] : raised;
+  });
+}
+
+class BalancedBox {
+ public:
+  // The arrays must outlive the box. Throws std::invalid_argument where no point is feasible.
+  BalancedBox(const double* low, const double* high, Index q, double total, BalancedRoot root)
+      : low_(low), high_(high), q_(q), total_(total), root_(root), shifted_(static_cast<std::size_t>(q)) {
+    for (Index i = 0; i < q; ++i)
+      if (!(low[i] <= high[i])) throw std::invalid_argument("low must be at most high");
+    const double scale = sum_over(q, [=](Index i) { return std::max(std::abs(low[i]), std::abs(high[i])); });
+    close_ = kExact * scale;
+    if (!(sum_of(low, q) - kRounding * scale <= total && total <= sum_of(high, q) + kRounding * scale))
+      throw std::invalid_argument("total must be between the sums of the bounds");
+  }
+
+  const double* low() const { return low_; }
+  const double* high() const { return high_; }
+
+  // z = the nearest point to w; w and z may be the same array. Where rounding of a w much larger than the box leaves
+  // the sum wrong, w + lambda is projected again: it is as large as the box.
+  void project(const double* w, double* z) {
+    for (Index i = 0; i < q_; ++i)
+      if (!std::isfinite(w[i])) throw std::invalid_argument("w must be finite");
+    std::copy(w, w + q_, shifted_.begin());
+    for (int repair = 0; repair < kMostRepairs; ++repair) {
+      const double lambda = root_ == BalancedRoot::pardalos_kovoor ? at_median() : by_secants();
+      for (double& value : shifted_) value += lambda;
+      if (std::abs(excess(0.0)) <= close_) break;
+    }
+    for (Index i = 0; i < q_; ++i) z[i] = std::clamp(shifted_[static_cast<std::size_t>(i)], low_[i], high_[i]);
+  }
+
+  // alpha <- alpha + t (target - alpha), 0 < t <= 1, both feasible; what is left of the way by rounding is gone too.
+  void move_towards(const double* target, double t, double* alpha) const {
+    for (Index i = 0; i < q_; ++i) {
+      const double moved = std::clamp(alpha[i] + t * (target[i] - alpha[i]), low_[i], high_[i]);
+      const bool arrived = t == 1.0 || std::abs(moved - target[i]) <= kSmallest * (high_[i] - low_[i]);
+      alpha[i] = arrived ? target[i] : moved;
+    }
+  }
+
+ private:
+  static constexpr double kRounding = 1e-12;  // of sum_i max(|low|, |high|): by how much total may be out of reach
+  static constexpr double kExact = 1e-15;     // the same, for a sum that counts as met
+  static constexpr int kMostRepairs = 4, kMostSecants = 200;
+
+  double excess(double lambda) const { return clipped_total(shifted_.data(), low_, high_, q_, lambda) - total_; }
+
+  // Pardalos & Kovoor: the breakpoints low - w and high - w left in the bracket are halved at their median; a sample
+  // whose part of the sum is constant or linear between those left goes into running sums. O(q) in all.
+  double at_median() {
+    const double* w = shifted_.data();
+    double lower = -kInfinity, upper = kInfinity, constant = 0.0, slope = 0.0;
+    open_.clear();
+    points_.clear();
+    for (Index i = 0; i < q_; ++i) {
+      open_.push_back(i);
+      points_.push_back(low_[i] - w[i]);
+      points_.push_back(high_[i] - w[i]);
+    }
+    while (!points_.empty()) {
+      const auto middle = points_.begin() + static_cast<std::ptrdiff_t>(points_.size() / 2);
+      std::nth_element(points_.begin(), middle, points_.end());
+      const double trial = *middle;
+      double sum = constant + slope * trial;
+      for (Index i : open_) sum += std::clamp(w[i] + trial, low_[i], high_[i]);
+      if (sum == total_) return trial;
+      (sum > total_ ? upper : lower) = trial;
+      std::size_t left = 0;
+      for (Index i : open_) {
+        const double first = low_[i] - w[i], last = high_[i] - w[i];
+        if (first >= upper) {
+          constant += low_[i];
+        } else if (last <= lower) {
+          constant += high_[i];
+        } else if (first <= lower && last >= upper) {
+          constant += w[i];
+          slope += 1.0;
+        } else {
+          open_[left++] = i;
+        }
+      }
+      open_.resize(left);
+      std::erase_if(points_, [=](double point) { return !(lower < point && point < upper); });
+    }
+    if (slope > 0.0) return std::clamp((total_ - constant) / slope, lower, upper);
+    return std::isfinite(lower) ? lower : upper;
+  }
+
+  // Dai & Fletcher: steps that grow until the sum is passed, then secants.
+  double by_secants() const {
+    const double* w = shifted_.data();
+    const double first = min_over(q_, [=, this](Index i) { return low_[i] - w[i]; });
+    const double last = max_over(q_, [=, this](Index i) { return high_[i] - w[i]; });
+    double trial = std::clamp(0.0, first, last), r = excess(trial), before = trial, r_before = r;
+    double step = std::abs(r) / static_cast<double>(q_);  // the sum grows by at most q a unit: no root is nearer
+    while (r * r_before > 0.0) {
+      if (std::abs(r) <= close_ || trial == (r < 0.0 ? last : first)) return trial;
+      before = trial, r_before = r;
+      trial = r < 0.0 ? std::min(trial + step, last) : std::max(trial - step, first);
+      r = excess(trial);
+      if (r * r_before > 0.0) step += step / std::max(r_before / r - 1.0, 0.1);
+    }
+    if (std::abs(r) <= close_) return trial;
+    return r > 0.0 ? secants(before, trial, r_before, r) : secants(trial, before, r, r_before);
+  }
+
+  // Between two lambda with a sum too small and one too large. A secant through both ends, unless it would leave the
+  // farther end where it is: then one through the last two points on this side, but no nearer to the other end than a
+  // quarter of the way from there.
+  double secants(double lower, double upper, double below, double above) const {
+    double ratio = 1.0 - below / above;  // (upper - lower) / (upper - trial)
+    double trial = upper - (upper - lower) / ratio;
+    for (int k = 0; k < kMostSecants && lower < trial && trial < upper; ++k) {
+      const double r = excess(trial);
+      if (std::abs(r) <= close_) break;
+      const bool plain = r > 0.0 ? ratio <= 2.0 : ratio >= 2.0;
+      double following;
+      if (r > 0.0) {
+        const double step = (upper - trial) / std::max(above / r - 1.0, 0.1);
+        following = std::max(trial - step, 0.75 * lower + 0.25 * trial);
+        upper = trial, above = r;
+      } else {
+        const double step = (trial - lower) / std::max(below / r - 1.0, 0.1);
+        following = std::min(trial + step, 0.75 * upper + 0.25 * trial);
+        lower = trial, below = r;
+      }
+      ratio = plain ? 1.0 - below / above : (upper - lower) / (upper - following);
+      trial = plain ? upper - (upper - lower) / ratio : following;
+    }
+    return trial;
+  }
+
+  const double *low_, *high_;
+  Index q_;
+  double total_;
+  BalancedRoot root_;
+  double close_;
+  std::vector<double> shifted_, points_;  // w + lambda so far; breakpoints in the bracket
+  std::vector<Index> open_;               // samples with a breakpoint in it
+};
+
+// How far a balanced point is from optimal. With I_up the samples that can grow and I_low those that can shrink,
+//
+//     violation = min_b max_i v_i = 1/2 [max_up (-G) + max_low G]_+    at    b = 1/2 (max_up (-G) - max_low G),
+//
+// to be added to G. Both are 0 where all samples are at the same end.
+struct BalancedMeasure {
+  double violation, bias;
+};
+
+inline BalancedMeasure measure_balanced(const BalancedBox& box, const double* G, const double* alpha, Index q) {
+  double grow = -kInfinity, shrink = -kInfinity;
+  bool broken = false;
+  for (Index i = 0; i < q; ++i) {
+    const double slack = kActive * (box.high()[i] - box.low()[i]);
+    broken |= G[i] != G[i];
+    if (alpha[i] < box.high()[i] - slack) grow = std::max(grow, -G[i]);
+    if (alpha[i] > box.low()[i] + slack) shrink = std::max(shrink, G[i]);
+  }
+  if (broken) return {std::numeric_limits<double>::quiet_NaN(), 0.0};
+  if (grow == -kInfinity || shrink == -kInfinity) return {0.0, 0.0};
+  return {std::max(0.5 * (grow + shrink), 0.0), 0.5 * (grow - shrink)};
+}
+
+}  // namespace multimargin

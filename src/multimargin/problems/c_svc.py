@@ -1,0 +1,145 @@
+"""The binary machine with a free bias: C-SVC, LIBSVM's and the one of Serafini, Zanghirati & Zanni (2).
+
+Primal, with Y_i = 1 for the second class and -1 for the first:
+
+    min  ½ ‖w‖² + Σ_i C_i [1 - Y_i (s_i + b)]₊
+
+Dual, minimised, over 0 ≤ β_i ≤ C_i with Σ_i Y_i β_i = 0, in the coefficients α_i = Y_i β_i of one column:
+
+    D = ½ ⟨α, Kα⟩ - ⟨Y, α⟩,    Σ_i α_i = 0
+
+With G = Kα - Y + b the gradient in β is γ_i = Y_i G_i; see ``box.py`` for the conditions at a given b. The
+constraint is the machine's own (``balanced``): solvers keep the sum, and b is only there to judge a point. It
+is best in the middle between the samples that would pull it up and down most:
+
+    v(b) = max( max_{α_i can grow} -G_i,  max_{α_i can shrink} G_i ),    min_b v = ½ (their sum at any b)
+
+which is half of the difference that LIBSVM bounds.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from ..typing import FloatArray, IntArray, LabelArray
+from .base import ON_BOUND, Rows
+from .box import BoxProblem, with_rest
+
+
+class CSvc(BoxProblem):
+    """Formulas of the binary machine; see the module's head."""
+
+    name: ClassVar[str] = "c-svc"
+    feasible_set: ClassVar[str] = "balanced box"
+    updates: ClassVar[tuple[str, ...]] = ()
+    balanced: ClassVar[bool] = True
+
+    def __init__(self, m: int) -> None:
+        if m != 2:
+            raise ValueError(
+                f"machine='c-svc' is for two classes, and y has {m}. Use one of the multiclass machines "
+                "('crammer-singer', 'weston-watkins', 'lee-lin-wahba', 'msvm2', 'one-vs-rest'), or wrap the "
+                "estimator in scikit-learn's OneVsOneClassifier or OneVsRestClassifier."
+            )
+        super().__init__(m)
+
+    @property
+    def columns(self) -> int:
+        return 1
+
+    @property
+    def gap_scale(self) -> float:
+        return 1.0
+
+    def target(self, y: LabelArray) -> FloatArray:
+        return _signs(y)
+
+    def loss(self, S: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+        return np.asarray(C * np.maximum(1.0 - _signs(y) * S, 0.0)[:, 0])
+
+    def beta(self, alpha: FloatArray, y: LabelArray) -> FloatArray:
+        return np.maximum(_signs(y) * alpha, 0.0)
+
+    def alpha(self, beta: FloatArray, y: LabelArray) -> FloatArray:
+        return _signs(y) * beta + 0.0
+
+    def gamma(self, G: FloatArray, y: LabelArray) -> FloatArray:
+        return _signs(y) * G
+
+    def bounds(self, y: LabelArray, C: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.where(y == 1, 0.0, -C), np.where(y == 1, C, 0.0)
+
+    def project(self, w: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+        """On the box; ``balanced_box.py`` has the projection that keeps a sum."""
+        low, high = self.bounds(y, C)
+        return np.clip(w, low[:, None], high[:, None])
+
+    def spread(self, room: FloatArray, mu: FloatArray, y: LabelArray) -> FloatArray:
+        return room * mu
+
+    def label_distribution(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
+        """β_i / C_i on the other class."""
+        share = self.beta(alpha, y) / C[:, None]
+        return with_rest(np.repeat(share, 2, axis=1), y)
+
+    # -- the free bias -----------------------------------------------------------------------------
+    def pulls(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+        """-G where α can grow and G where it can shrink, -inf elsewhere."""
+        low, high = self.bounds(rows.y, rows.C)
+        a, g, slack = rows.alpha[:, 0], rows.G[:, 0], ON_BOUND * rows.C
+        return np.where(a < high - slack, -g, -np.inf), np.where(a > low + slack, g, -np.inf)
+
+    def centre(self, rows: Rows) -> float:
+        up, down = self.pulls(rows)
+        return 0.5 * float(up.max() - down.max())
+
+    def pairs(self, rows: Rows, most: int) -> tuple[IntArray, IntArray]:
+        """The solution of Serafini, Zanghirati & Zanni's (5).
+
+        The largest -G that can grow with the largest G that can shrink, as long as both together descend. A
+        sample that can do either is taken once.
+        """
+        return _matched(*self.pulls(rows), most)
+
+    def gaining_pairs(
+        self, rows: Rows, pair: IntArray, curvature: FloatArray, most: int
+    ) -> tuple[IntArray, IntArray]:
+        """By (ω_i - ω_j)² / 2(K_ii + K_jj - 2K_ij), the gain of a pair that no bound stops."""
+        (up, down), (i, j) = self.pulls(rows), pair
+        with_i, with_j = np.maximum(down + up[i], 0.0), np.maximum(up + down[j], 0.0)
+        gain_down, gain_up = with_i**2 / curvature[0], with_j**2 / curvature[1]
+        gain_up[i] = gain_down[j] = np.inf  # the pair itself
+        return _matched(
+            np.where(gain_up > 0, gain_up, -np.inf), np.where(gain_down > 0, gain_down, -np.inf), most
+        )
+
+
+def _matched(up: FloatArray, down: FloatArray, most: int) -> tuple[IntArray, IntArray]:
+    """Up to ``most`` disjoint pairs, largest values first, as long as the values of a pair add up to > 0."""
+    grow, shrink = _largest_first(up, 2 * most), _largest_first(down, 2 * most)
+    taken: set[int] = set()
+    chosen: list[tuple[int, int]] = []
+    rises, falls = iter(grow.tolist()), iter(shrink.tolist())
+    while len(chosen) < most:
+        i = next((i for i in rises if i not in taken), None)
+        j = next((j for j in falls if j not in taken and j != i), None)
+        if i is None or j is None or not up[i] + down[j] > 0:
+            break
+        chosen.append((i, j))
+        taken |= {i, j}
+    both = np.array(chosen, dtype=np.int64).reshape(-1, 2)
+    return both[:, 0], both[:, 1]
+
+
+def _signs(y: LabelArray) -> FloatArray:
+    """Y_i, as a column."""
+    return np.where(y == 1, 1.0, -1.0)[:, None]
+
+
+def _largest_first(values: FloatArray, k: int) -> IntArray:
+    """Positions of the ``k`` largest values above -inf, largest first."""
+    top = np.argpartition(-values, k - 1)[:k] if k < len(values) else np.arange(len(values))
+    top = top[values[top] > -np.inf]
+    return np.asarray(top[np.lexsort((top, -values[top]))], dtype=np.int64)
