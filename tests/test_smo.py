@@ -1,4 +1,4 @@
-"""Descent by pairs: the optimum of a block with bounds and a fixed sum, natively and as specified, rows asked for or given."""
+"""Descent by pairs: the optimum of a block with bounds and a fixed sum, its rows given or asked for."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from multimargin import Decomposition, KernelSVC, _core
 from multimargin.engines.native_samples import Layout
 from multimargin.inner import Block
 from multimargin.kernels import RBF
-from multimargin.problems import CSvc, CrammerSinger
+from multimargin.problems import CrammerSinger, CSvc
 from multimargin.smo import PairDescent
 from multimargin.working_set import Growing, MaxViolator
 
@@ -54,10 +54,10 @@ class Case:
         alpha = self.alpha[:, 0]
         return 0.5 * alpha @ self.K.astype(np.float64) @ alpha - self.Y[:, 0] @ alpha
 
-    def check(self, eps=EPS):
+    def check(self, eps=EPS, atol=1e-9):
         assert (self.low <= self.alpha[:, 0]).all() and (self.alpha[:, 0] <= self.high).all()
         assert self.alpha.sum() == pytest.approx(self.sum, abs=1e-11 * self.C.sum())
-        np.testing.assert_allclose(self.G, self.exact_gradient(), atol=1e-9)
+        np.testing.assert_allclose(self.G, self.exact_gradient(), atol=atol)
         assert self.violation() <= eps + 1e-6 * (self.K.dtype == np.float32)
 
 
@@ -124,7 +124,7 @@ def test_rows_that_are_asked_for(dtype, room, cached):
     given, asked = Case(n=300, dtype=dtype), Case(n=300, dtype=dtype)
     given.native()
     lazily(asked, room, cached)
-    asked.check(2 * EPS)
+    asked.check(1e-5, atol=1e-5 if dtype == np.float32 else 1e-9)  # theirs are rounded otherwise
     assert asked.dual() == pytest.approx(given.dual(), rel=1e-6)
 
 

@@ -28,8 +28,10 @@ FLOAT64_SAMPLES = 2048
 _LEAST_WORK = 1_000_000_000
 # What memory costs that is touched for the first time, in the arithmetic of a kernel value.
 _WORK_OF_TOUCHING = 100
-# Room for rows of lazy blocks: no more than is fast to reach, and at least this many.
-_ROOM_BYTES, _LEAST_ROOM = 48 << 20, 64
+_ROOM_BYTES, _LEAST_ROOM = (
+    48 << 20,
+    64,
+)  # for rows of lazy blocks: at most so many bytes, at least so many rows
 
 
 class CpuEngine(NumpyEngine):
@@ -89,11 +91,11 @@ class CpuEngine(NumpyEngine):
         )
 
     @timed("memory")
-    def block(self, W: IntArray, keep: bool = False, lazy: bool = False) -> Block:
-        if lazy and self._layout is not None:
-            return self._lazy_block(W)
+    def block(self, W: IntArray, keep: bool = False) -> Block:
         if not keep:
             return super().block(W)
+        if self._is_lazy:
+            return self._lazy_block(W)
         if self._kept is None:
             self._kept = KeptBlock(self.n, self.largest_block(), self.dtype)
         if self._in_store(W):
@@ -112,12 +114,20 @@ class CpuEngine(NumpyEngine):
         kept.kernel[every, every] = self.diagonal[kept.members]
         return self._block_of(kept.members, kept.kernel)
 
+    @property
+    def _is_lazy(self) -> bool:
+        """Whether kept blocks are lazy; a small kernel matrix is as soon computed as a whole."""
+        return self.options.lazy_blocks and self._layout is not None and self.n > FLOAT64_SAMPLES
+
+    def largest_block(self) -> int:
+        return self.n if self._is_lazy else super().largest_block()
+
     def _lazy_block(self, W: IntArray) -> Block:
-        """With room for some rows of K."""
-        q = len(W)
-        rows = min(q, max(_LEAST_ROOM, _ROOM_BYTES // (q * self.dtype.itemsize)))
+        """With room for some rows of K: no more than is fast to reach, and no fewer than a solver needs."""
+        q, values = len(W), min(self._block_bytes(), _ROOM_BYTES) // self.dtype.itemsize
+        rows = min(q, max(_LEAST_ROOM, values // q))
         if len(self._room) < rows * q:
-            self._room = np.empty(max(rows * q, _ROOM_BYTES // self.dtype.itemsize), dtype=self.dtype)
+            self._room = np.empty(max(rows * q, values), dtype=self.dtype)
         return self._block_of(W, self._room[: rows * q].reshape(rows, q))._replace(lazy=True)
 
     def _in_store(self, W: IntArray) -> bool:
@@ -224,7 +234,7 @@ class CpuEngine(NumpyEngine):
 
     def _worth_keeping(self, block: Block, moved: IntArray) -> np.ndarray | None:
         """After a lazy block: samples off their bounds, once their repeated rows cost more than memory."""
-        if not block.lazy or self._layout is None:
+        if self._layout is None or not block.lazy:
             return None
         ids = block.W[moved]
         self._moves[ids] += 1
