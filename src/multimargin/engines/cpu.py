@@ -128,7 +128,8 @@ class CpuEngine(NumpyEngine):
         rows = min(q, max(_LEAST_ROOM, values // q))
         if len(self._room) < rows * q:
             self._room = np.empty(max(rows * q, values), dtype=self.dtype)
-        return self._block_of(W, self._room[: rows * q].reshape(rows, q))._replace(lazy=True)
+        # In order, so that copies of cached rows read memory forwards.
+        return self._block_of(np.sort(W), self._room[: rows * q].reshape(rows, q))._replace(lazy=True)
 
     def _in_store(self, W: IntArray) -> bool:
         """Whether the row store is K_WW itself: all samples in their order, once all rows are computed."""

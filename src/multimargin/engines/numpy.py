@@ -305,13 +305,14 @@ class NumpyEngine(Engine):
             yield self._store, slots[found], found
         missing = np.flatnonzero(slots < 0)
         stay = missing if kept is None else missing[kept[missing]]
-        stay = stay[: self.cache.capacity - len(found)]
-        for which in _chunks(stay, self._rows_at_once()):
+        pass_by = missing[:0] if kept is None else missing[~kept[missing]]
+        room = self.cache.capacity - len(found)
+        for which in _chunks(stay[:room], self._rows_at_once()):
             at = self.cache.admit(ids[which])
             self._fill_rows(ids[which], self._store, at)
             yield self._store, at, which
         passing = min(self._rows_at_once(), _LEAST_ROWS)
-        pass_by = np.setdiff1d(missing, stay, assume_unique=True)
+        pass_by = np.concatenate([stay[room:], pass_by])
         if len(pass_by) and not len(self._passing):
             self._passing = np.empty((passing, self.n), dtype=self.dtype)
         for which in _chunks(pass_by, passing):

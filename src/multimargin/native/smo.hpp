@@ -240,7 +240,7 @@ class PairDescent {
 
  private:
   static constexpr Index kPasses = 3, kWorkOfStep = 300, kWorkOfCopy = 4, kWorkOfValue = 10;  // in multiply-adds
-  static constexpr Index kRowsAtOnce = 8;
+  static constexpr Index kRowsAtOnce = 8, kListed = 64;
   static_assert(kRowsAtOnce < PairRows<float>::kLeastRoom);
   static constexpr double kTiny = 1e-12, kTiniest = 1e-30;
 
@@ -274,19 +274,33 @@ class PairDescent {
     return rows_.at(k);
   }
 
-  // Sample k and some of the worst violators whose rows are nowhere, into which_.
+  // Sample k and some of the worst violators whose rows are nowhere, into which_. They are listed anew when the last list
+  // is used up; those of it that violate far less by now are left out.
   void list_violators(Index k, T middle) {
-    absent_.clear();
-    for (Index c = 0; c < q_; ++c) {
-      if (c == k || rows_.is_there(c) || rows_.is_stored(c)) continue;
-      const T pull = std::max(middle - above_[c], below_[c] - middle);
-      if (pull > 0) absent_.push_back({pull, c});
-    }
-    const Index count = std::min<Index>(static_cast<Index>(absent_.size()), kRowsAtOnce - 1);
-    std::nth_element(absent_.begin(), absent_.begin() + count, absent_.end(), std::greater<>());
+    if (listed_.empty()) list_absent(middle);
     which_.assign(1, k);
-    for (Index c = 0; c < count; ++c) which_.push_back(absent_[static_cast<std::size_t>(c)].second);
+    while (!listed_.empty() && static_cast<Index>(which_.size()) < kRowsAtOnce) {
+      const auto [pull, c] = listed_.back();
+      listed_.pop_back();
+      if (c != k && is_nowhere(c) && 2 * pull_of(c, middle) > pull) which_.push_back(c);
+    }
   }
+
+  // The kListed worst of them, the worst last.
+  void list_absent(T middle) {
+    for (Index c = 0; c < q_; ++c) {
+      const T pull = pull_of(c, middle);
+      if (pull > 0 && is_nowhere(c)) listed_.push_back({pull, c});
+    }
+    if (static_cast<Index>(listed_.size()) > kListed) {
+      std::nth_element(listed_.begin(), listed_.begin() + kListed, listed_.end(), std::greater<>());
+      listed_.resize(static_cast<std::size_t>(kListed));
+    }
+    std::sort(listed_.begin(), listed_.end());
+  }
+
+  T pull_of(Index c, T middle) const { return std::max(middle - above_[c], below_[c] - middle); }
+  bool is_nowhere(Index c) const { return !rows_.is_there(c) && !rows_.is_stored(c); }
 
   // Moves the pair; returns how far. A coefficient that meets its bound is exactly there.
   double step(Index i, Index j, double kij) {
@@ -305,7 +319,7 @@ class PairDescent {
   const double *diag_, *low_, *high_;
   double *G_, *alpha_;
   AlignedBuffer<T> search_;
-  std::vector<std::pair<T, Index>> absent_;  // how much samples without a row violate
+  std::vector<std::pair<T, Index>> listed_;  // how much samples without a row violated
   std::vector<Index> which_;
   T *up_, *lower_, *above_, *below_, *diagonal_, *score_;
   T tiny_ = 0;
