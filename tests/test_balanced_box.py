@@ -144,7 +144,10 @@ def test_says_what_is_wrong(side, method):
         project(unit, -unit, unit, float("nan"), method)
     with pytest.raises(ValueError, match="low"):
         project(unit, unit, -unit, 0.0, method)
-    with pytest.raises(ValueError, match="finite"):
-        project(np.array([1.0, np.nan]), -unit, unit, 0.0, method)
+    for infinite in (np.inf, np.nan):
+        with pytest.raises(ValueError, match="low and high must be finite"):
+            project(unit, -unit, np.array([1.0, infinite]), 0.0, method)
+        with pytest.raises(ValueError, match="w must be finite"):
+            project(np.array([1.0, infinite]), -unit, unit, 0.0, method)
     with pytest.raises(ValueError, match="'pardalos-kovoor'"):
         project(unit, -unit, unit, 0.0, "bisection")

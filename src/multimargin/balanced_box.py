@@ -55,20 +55,22 @@ def project_balanced(
     array([ 1. ,  0.5, -1. ])
     """
     check_projection(method)
-    if not np.isfinite(w).all() or not (low <= high).all():
-        raise ValueError("w must be finite, and low at most high.")
+    if not (low <= high).all() or not np.isfinite(high - low).all():
+        raise ValueError("low and high must be finite, and low at most high.")
+    if not np.isfinite(w).all():
+        raise ValueError("w must be finite.")
     scale = float(np.maximum(np.abs(low), np.abs(high)).sum())
     least, most = float(low.sum()), float(high.sum())
     if not least - _ROUNDING * scale <= total <= most + _ROUNDING * scale:
         raise ValueError(f"total must be between {least} and {most}, the sums of the bounds, got {total}.")
     x = w + ROOTS[method](w, low, high, total)
-    for _ in range(_MOST_REPAIRS):
+    for repair in range(_MOST_REPAIRS):
         z = np.clip(x, low, high)
         missing, free = total - float(z.sum()), int(((low < x) & (x < high)).sum())
         if abs(missing) <= _EXACT * (np.abs(z).sum() + abs(total)):
             break
         # The root of a w much larger than the box is rounded too much. x is as large as the box.
-        x = x + (missing / free if free else ROOTS[method](x, low, high, total))
+        x = x + (missing / free if free and not repair else ROOTS[method](x, low, high, total))
     # What only rounding keeps off a bound is there.
     noise = np.minimum(_NOISE * (np.abs(w) + np.abs(x - w)), _MOST_NOISE * (high - low))
     return np.where(x - low <= noise, low, np.where(high - x <= noise, high, x))

@@ -10,7 +10,7 @@
 
 namespace multimargin {
 
-// As RowSets (projected_gradient.hpp). Rows have one value, G is judged at its best bias, and closeness is the violation.
+// As RowSets (projected_gradient.hpp). Rows have one value, and closeness is the violation at the best bias.
 template <class T>
 class BalancedSet {
  public:
