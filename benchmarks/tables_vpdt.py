@@ -31,12 +31,12 @@ from _data import Problem
 from _papers import DECOMPOSED, ONE_BLOCK, Blocks, Solved
 from _report import Report, Table, options
 from _scoring import Outcome, compete
-from multimargin.box_interior_point import BoxInteriorPoint
-from multimargin.variable_projection import VariableProjection
 
 from multimargin import Decomposition, KernelSVC
+from multimargin.box_interior_point import BoxInteriorPoint
 from multimargin.inner import InnerSolver
 from multimargin.methods import METHODS
+from multimargin.variable_projection import VariableProjection
 from multimargin.working_set import SvmLight
 
 TOL = 1e-3

@@ -185,16 +185,28 @@ class _Interior:
         residual = self.gradient + self.bias - self.lam + self.mu
         if left.max() > eps or np.abs(residual).max() > eps:
             return False
+        if not self._keeps_sum(*self._ranges(low, high)):
+            return False
         moved = np.where(low, self.l, np.where(high, self.u, 0.0))
         root = np.sqrt(self.diagonal)
         return bool(root.max() * float(root @ moved) <= eps)
+
+    def _ranges(self, low: np.ndarray, high: np.ndarray) -> tuple[FloatArray, FloatArray]:
+        """Least and largest values with samples on their bounds there."""
+        box = self.box
+        return np.where(high, box.high, box.low), np.where(low, box.low, box.high)
+
+    def _keeps_sum(self, least: FloatArray, most: FloatArray) -> bool:
+        """Whether a point between has the sum, to rounding: where costs are tiny, all may seem on bounds."""
+        slack = 1e-12 * float((self.box.high - self.box.low).sum())
+        return bool(least.sum() - slack <= self.box.total <= most.sum() + slack)
 
     def rounded(self) -> FloatArray:
         """The point with samples on their bounds there, the free ones moved to keep the sum."""
         low, high = self._on_bounds()
         box = self.box
         x = np.where(self.l < self.u, box.low + self.l, box.high - self.u)
-        least, most = np.where(high, box.high, box.low), np.where(low, box.low, box.high)
-        if least.sum() <= box.total <= most.sum():
-            return project_balanced(x, least, most, box.total)
+        least, most = self._ranges(low, high)
+        if self._keeps_sum(least, most):
+            return project_balanced(x, least, most, float(np.clip(box.total, least.sum(), most.sum())))
         return project_balanced(x, box.low, box.high, box.total)

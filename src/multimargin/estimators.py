@@ -366,4 +366,5 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         tags = super().__sklearn_tags__()
         pairwise = self.kernel == "precomputed" or getattr(self.kernel, "pairwise", False)
         tags.input_tags.pairwise = bool(pairwise)
+        tags.classifier_tags.multi_class = self.machine != "c-svc"
         return tags

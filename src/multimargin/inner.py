@@ -39,6 +39,7 @@ class Block(NamedTuple):
     G: FloatArray  # (q, m)
     y: LabelArray
     C: FloatArray
+    lazy: bool = False  # whether K is only room for rows that the engine's solver will compute
 
     def rows(self) -> Rows:
         """The block's samples as the machine sees them."""
@@ -60,6 +61,7 @@ class InnerSolver(ABC):
     measure: ClassVar[
         str
     ]  # what ``eps`` bounds: "psi" (max ψ_i, in units of the scores) or "gain" (max g_i/c_i)
+    lazy: ClassVar[bool] = False  # whether it looks at few rows of K, so that engines may compute only those
 
     @property
     def keeps_sums(self) -> bool:
