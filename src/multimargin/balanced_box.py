@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .problems.base import ON_BOUND
 from .typing import FloatArray
 
 if TYPE_CHECKING:
@@ -174,6 +173,7 @@ class BalancedBox:
     """The feasible set of a block with the sum that its samples have at the start."""
 
     def __init__(self, problem: Problem, block: Block, method: str) -> None:
+        self.problem = problem
         self.low, self.high = problem.bounds(block.y, block.C)
         self.total, self.method = float(block.alpha.sum()), method
 
@@ -189,13 +189,10 @@ class BalancedBox:
     def closeness(self, block: Block) -> float:
         """The violation at the best bias; G is shifted by this bias.
 
-        It is half of max -G over the samples that can grow plus max G over those that can shrink, and 0 where
-        all samples are at the same end: then nothing can move.
+        It is 0 where all samples are at the same end: then nothing can move.
         """
-        a, slack = block.alpha[:, 0], ON_BOUND * block.C
-        grow = (-block.G[a < self.high - slack, 0]).max(initial=-np.inf)
-        shrink = block.G[a > self.low + slack, 0].max(initial=-np.inf)
-        if np.isneginf(grow) or np.isneginf(shrink):
+        shift = self.problem.centre(block.rows())
+        if not np.isfinite(shift):
             return 0.0
-        block.G[:] += 0.5 * (grow - shrink)
-        return max(0.5 * float(grow + shrink), 0.0)
+        block.G[:] += shift
+        return float(self.problem.measure(block.rows())[0].max())
