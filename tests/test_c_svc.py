@@ -5,9 +5,6 @@ import pickle
 import numpy as np
 import pytest
 from helpers import audit, unfinished
-from multimargin.box_interior_point import BoxInteriorPoint
-from multimargin.smo import PairDescent
-from multimargin.variable_projection import VariableProjection
 from oracle import certify, codes, full_alpha, kernel_matrix, least_violation, solve
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -17,8 +14,11 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from multimargin import Decomposition, KernelSVC
+from multimargin.box_interior_point import BoxInteriorPoint
 from multimargin.inner import CoordinateDescent, ProjectedGradient
+from multimargin.smo import PairDescent
 from multimargin.solution import Status
+from multimargin.variable_projection import VariableProjection
 from multimargin.working_set import Growing, SvmLight
 
 TOL = 1e-3
