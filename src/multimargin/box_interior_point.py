@@ -2,14 +2,14 @@
 
     minimise  ½ ⟨x, K x⟩ + ⟨c, x⟩   subject to   low ≤ x ≤ high,   Σ_i x_i = total
 
-With the distances l = x - low and u = high - x from the bounds, their multipliers λ, μ ≥ 0 and the bias b of the
-sum, a point is optimal where K x + c + b - λ + μ = 0, l λ = 0, u μ = 0. Mehrotra's predictor-corrector method
-makes Newton steps for l λ = u μ = σ, each from one Cholesky factor:
+With the distances l = x - low and u = high - x from the bounds, their multipliers λ, μ ≥ 0 and the bias b of
+the sum, a point is optimal where K x + c + b - λ + μ = 0, l λ = 0, u μ = 0. Mehrotra's predictor-corrector
+method makes Newton steps for l λ = u μ = σ, each from one Cholesky factor:
 
     (K + D) dx + db = t,   Σ_i dx_i = 0,        D = λ/l + μ/u
 
-It takes 10 to 30 steps whatever the condition of K, of q³/3 multiply-adds each: the role of pr_LOQO in SVM-light
-and in Serafini, Zanghirati & Zanni's tables.
+It takes 10 to 30 steps whatever the condition of K, of q³/3 multiply-adds each: the role of pr_LOQO in
+SVM-light and in Serafini, Zanghirati & Zanni's tables.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _ROUNDS = 4  # of rounding, each more exact than the one before
 class BoxInteriorPoint(InnerSolver):
     """Interior point over all samples of a block that are coupled by their sum; see the module's head.
 
-    For small blocks, or as a reference: a step costs the cube of the block's size, and two copies of the kernel
-    block are kept in float64. A result whose dual is not lower is thrown away.
+    For small blocks, or as a reference: a step costs the cube of the block's size, and two copies of the
+    kernel block are kept in float64. A result whose dual is not lower is thrown away.
 
     Parameters
     ----------

@@ -264,6 +264,7 @@ class Decomposition:
     ) -> Status:
         """Iterate until the rule finds no violator, a limit is met, or nothing moves."""
         n, still, flat, lowest = engine.n, 0, 0, math.inf
+        grows = self.working_set.grows
         bias = BestBias(engine) if self.inner.keeps_sums else None
         rule = ("gain", 0.0) if self.stop == "gap" else (self.stop, _AIM * tol)
         centre = engine.centre if engine.problem.balanced else lambda: None
@@ -276,7 +277,7 @@ class Decomposition:
                     return Status.CONVERGED
                 if status := monitor.exhausted():
                     return status
-                block = engine.block(choice.W, keep=self.working_set.grows)
+                block = engine.block(choice.W, keep=grows, lazy=grows and self.inner.lazy)
                 steps = engine.solve(self.inner, block, self._inner_eps(engine.problem, block, n, tol))
                 moved = engine.update(block)
                 centre()

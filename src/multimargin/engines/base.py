@@ -104,19 +104,30 @@ class Engine(ABC):
     # -- look ------------------------------------------------------------------------------------
     @abstractmethod
     def worst(
-        self, k: int, *, rank: str = "psi", stop: str = "psi", above: float = 0.0, among: str = "all"
+        self,
+        k: int,
+        *,
+        rank: str = "psi",
+        stop: str = "psi",
+        above: float = 0.0,
+        among: str = "all",
+        even: bool = False,
     ) -> Worst:
         """The ``k`` samples with the largest ``rank`` whose ``stop`` measure exceeds ``above``.
 
         Measures are "psi" (violation) and "gain" (gap). ``among`` is "all", "support", "rest" or "near":
         with shrinking an engine may then examine fewer than all samples, as long as those show a violation
-        above ``above``.
+        above ``above``. With ``even``, as many samples of every class as there are, up to its share of ``k``.
         """
 
     @property
     @abstractmethod
     def support(self) -> IntArray:
         """Ids of the samples with alpha ≠ 0, ascending."""
+
+    @abstractmethod
+    def unsettled(self, ids: IntArray, reach: float) -> IntArray:
+        """Those of ``ids`` that are off their bounds, or less than ``reach`` from leaving them."""
 
     @abstractmethod
     def groups(self, ids: IntArray) -> np.ndarray:
@@ -144,11 +155,12 @@ class Engine(ABC):
 
     # -- move ------------------------------------------------------------------------------------
     @abstractmethod
-    def block(self, W: IntArray, keep: bool = False) -> Block:
+    def block(self, W: IntArray, keep: bool = False, lazy: bool = False) -> Block:
         """The subproblem of ``W``: copies of its rows and its kernel block.
 
         With ``keep`` the next working set will have most of these samples again: the engine may then keep the
-        kernel block, and may add samples of the blocks before.
+        kernel block, and may add samples of the blocks before. With ``lazy`` it may leave the rows of
+        the kernel block to be computed by ``solve`` when they are needed.
         """
 
     @abstractmethod

@@ -26,6 +26,8 @@ from .numpy import NumpyEngine
 FLOAT64_SAMPLES = 2048
 # A descent takes at most as much work as all before it, or this: about half a second. Then others have a say.
 _LEAST_WORK = 1_000_000_000
+# What memory costs that is touched for the first time, in the arithmetic of a kernel value.
+_WORK_OF_TOUCHING = 100
 
 
 class CpuEngine(NumpyEngine):
@@ -39,6 +41,8 @@ class CpuEngine(NumpyEngine):
     def _load(self) -> None:
         self._layout: Layout | None = None
         self._kept: KeptBlock | None = None
+        self._room: np.ndarray | None = None  # for the rows of lazy blocks
+        self._moves = np.zeros(self.n, dtype=np.int64)  # in lazy blocks
         self._work_at_finish = 0
         if self.task.kernel.native is not None:
             dtype = "float64" if self._row_dtype() == np.float64 else self.options.dtype
@@ -83,7 +87,9 @@ class CpuEngine(NumpyEngine):
         )
 
     @timed("memory")
-    def block(self, W: IntArray, keep: bool = False) -> Block:
+    def block(self, W: IntArray, keep: bool = False, lazy: bool = False) -> Block:
+        if lazy and self._layout is not None:
+            return self._lazy_block(W)
         if not keep:
             return super().block(W)
         if self._kept is None:
@@ -101,6 +107,12 @@ class CpuEngine(NumpyEngine):
         every = np.arange(len(kept.members))
         kept.kernel[every, every] = self.diagonal[kept.members]
         return self._block_of(kept.members, kept.kernel)
+
+    def _lazy_block(self, W: IntArray) -> Block:
+        """With room for K that is touched row by row, in the order in which rows are asked for."""
+        if self._room is None:
+            self._room = np.empty(min(self.n, self.largest_block()) ** 2, dtype=self.dtype)
+        return self._block_of(W, self._room[: len(W) ** 2].reshape(len(W), len(W)))._replace(lazy=True)
 
     def _kernel_block(self, W: IntArray) -> np.ndarray:
         """K_WW from cached rows where there are any, by symmetry too; the rest computed."""
@@ -173,22 +185,37 @@ class CpuEngine(NumpyEngine):
         return int(_core.balanced_gradient(*arrays, eps, inner.max_iter, *lengths, *last)[0])
 
     def _move_pairs(self, inner: PairDescent, block: Block, eps: float) -> int:
+        W, q = block.W, len(block.W)
+        source: dict[str, Any] = {"places": np.arange(q), "used": q}
+        if block.lazy:
+            kernel = _core.BlockKernel(self._spec, self._samples, W, self._scale, self.options.n_threads)
+            source = {"places": np.full(q, -1), "used": 0, "kernel": kernel}
+            source |= {"store": self._store, "slots": self.cache.peek(W), "columns": W}
         low, high = bounds(self.problem, block)
         steps, _, work = _core.pair_descent(
             block.K,
-            block.diagonal,
-            block.G,
-            block.alpha,
-            low,
-            high,
-            eps,
-            inner.max_iter,
-            math.inf if inner.reach is None else inner.reach,
-            None if self._kept is None else self._kept.room,
-            max(self.work, _LEAST_WORK),
+            diag=block.diagonal,
+            G=block.G,
+            alpha=block.alpha,
+            low=low,
+            high=high,
+            eps=eps,
+            max_iter=inner.max_iter,
+            most_work=max(self.work, _LEAST_WORK),
+            **source,
         )
-        self.work += int(work)
-        return int(steps)
+        self.work += work
+        return steps
+
+    def _worth_keeping(self, block: Block, moved: IntArray) -> np.ndarray | None:
+        """After a lazy block: samples off their bounds, once their repeated rows cost more than memory."""
+        if not block.lazy or self._layout is None:
+            return None
+        ids = block.W[moved]
+        self._moves[ids] += 1
+        dear = self._moves[ids] * self._layout.work(self.task.X) >= _WORK_OF_TOUCHING
+        free = self.problem.group(block.alpha[moved], block.y[moved], block.C[moved]) == 0
+        return np.asarray(dear & free)
 
     def _descend(self, inner: CoordinateDescent, block: Block, eps: float) -> int:
         alpha, G = (block.alpha.copy(), block.G.copy()) if inner.finish else (block.alpha, block.G)

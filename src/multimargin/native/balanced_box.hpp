@@ -59,33 +59,65 @@ class BalancedBox {
   const double* low() const { return low_; }
   const double* high() const { return high_; }
 
-  // z = the nearest point to w; w and z may be the same array. Where rounding of a w much larger than the box leaves
-  // the sum wrong, w + lambda is projected again: it is as large as the box.
+  // z = the nearest point to w; w and z may be the same array. The root of a w much larger than the box is rounded
+  // too much: what the sum misses is taken up by the entries off their bounds, or where there are none, w + lambda,
+  // which is as large as the box, is projected again.
   void project(const double* w, double* z) {
     for (Index i = 0; i < q_; ++i)
       if (!std::isfinite(w[i])) throw std::invalid_argument("w must be finite");
     std::copy(w, w + q_, shifted_.begin());
+    shift(root());
     for (int repair = 0; repair < kMostRepairs; ++repair) {
-      const double lambda = root_ == BalancedRoot::pardalos_kovoor ? at_median() : by_secants();
-      for (double& value : shifted_) value += lambda;
-      if (std::abs(excess(0.0)) <= close_) break;
+      const Sum sum = add_up();
+      if (std::abs(total_ - sum.total) <= kExact * sum.size) break;
+      shift(sum.free > 0 ? (total_ - sum.total) / static_cast<double>(sum.free) : root());
     }
-    for (Index i = 0; i < q_; ++i) z[i] = std::clamp(shifted_[static_cast<std::size_t>(i)], low_[i], high_[i]);
+    for (Index i = 0; i < q_; ++i) z[i] = bounded(i, w[i]);
   }
 
-  // alpha <- alpha + t (target - alpha), 0 < t <= 1, both feasible; what is left of the way by rounding is gone too.
+  // alpha <- alpha + t (target - alpha), 0 < t <= 1, both feasible.
   void move_towards(const double* target, double t, double* alpha) const {
-    for (Index i = 0; i < q_; ++i) {
-      const double moved = std::clamp(alpha[i] + t * (target[i] - alpha[i]), low_[i], high_[i]);
-      const bool arrived = t == 1.0 || std::abs(moved - target[i]) <= kSmallest * (high_[i] - low_[i]);
-      alpha[i] = arrived ? target[i] : moved;
+    if (t == 1.0) {
+      std::copy(target, target + q_, alpha);
+      return;
     }
+    for (Index i = 0; i < q_; ++i) alpha[i] = std::clamp(alpha[i] + t * (target[i] - alpha[i]), low_[i], high_[i]);
   }
 
  private:
   static constexpr double kRounding = 1e-12;  // of sum_i max(|low|, |high|): by how much total may be out of reach
   static constexpr double kExact = 1e-15;     // the same, for a sum that counts as met
+  static constexpr double kNoise = 1e-15;     // of w_i and lambda: the rounding of their sum
   static constexpr int kMostRepairs = 4, kMostSecants = 200;
+
+  struct Sum {
+    double total, size;  // sum z, sum |z|
+    Index free;          // entries off their bounds
+  };
+
+  Sum add_up() const {
+    Sum sum{0.0, std::abs(total_), 0};
+    for (Index i = 0; i < q_; ++i) {
+      const double value = shifted_[static_cast<std::size_t>(i)], z = std::clamp(value, low_[i], high_[i]);
+      sum.total += z;
+      sum.size += std::abs(z);
+      sum.free += low_[i] < value && value < high_[i];
+    }
+    return sum;
+  }
+
+  void shift(double lambda) {
+    for (double& value : shifted_) value += lambda;
+  }
+
+  // z_i, given w_i. What only the rounding of w_i + lambda keeps off a bound is there.
+  double bounded(Index i, double w) const {
+    const double value = shifted_[static_cast<std::size_t>(i)];
+    const double noise = std::min(kNoise * (std::abs(w) + std::abs(value - w)), kSmallest * (high_[i] - low_[i]));
+    return value - low_[i] <= noise ? low_[i] : high_[i] - value <= noise ? high_[i] : value;
+  }
+
+  double root() { return root_ == BalancedRoot::pardalos_kovoor ? at_median() : by_secants(); }
 
   double excess(double lambda) const { return clipped_total(shifted_.data(), low_, high_, q_, lambda) - total_; }
 
@@ -168,8 +200,15 @@ class BalancedBox {
         following = std::min(trial + step, 0.75 * upper + 0.25 * trial);
         lower = trial, below = r;
       }
-      ratio = plain ? 1.0 - below / above : (upper - lower) / (upper - following);
-      trial = plain ? upper - (upper - lower) / ratio : following;
+      if (plain) {
+        ratio = 1.0 - below / above;
+        trial = upper - (upper - lower) / ratio;
+      } else if (lower < following && following < upper) {
+        ratio = (upper - lower) / (upper - following);
+        trial = following;
+      } else {
+        break;
+      }
     }
     return trial;
   }

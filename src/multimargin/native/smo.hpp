@@ -13,11 +13,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
+#include <functional>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "aligned_buffer.hpp"
 #include "block.hpp"
+#include "block_kernel.hpp"
 #include "interrupt.hpp"
 #include "reduce.hpp"
 
@@ -106,158 +109,164 @@ MULTIMARGIN_CLONES Index best_partner(Index n, const T* __restrict row, const T*
 
 }  // namespace pairs
 
-// The descent over the samples `active` of a block (one column: block.m == 1). Others keep alpha and G as they were.
-// The result is in alpha and G, which belong together also when an interrupt leaves run() half way.
+// Kernel rows of a block, each at a place of its own: K + place * stride. place < 0 is a row that is not there yet. It is
+// copied from `store` (slot >= 0: its values against all samples) or computed by `kernel` when it is asked for.
+template <class T>
+struct PairRows {
+  T* K;
+  Index stride;
+  Index* places;          // (q,)
+  Index used;             // places taken: 0..used-1
+  const T* store;         // null where there is none
+  Index store_stride;
+  const Index* slots;     // (q,)
+  const Index* columns;   // (q,) of the store
+  const BlockKernel* kernel;  // null where all rows are there
+
+  const T* at(Index k) const { return K + places[k] * stride; }
+  bool is_there(Index k) const { return places[k] >= 0; }
+  bool is_stored(Index k) const { return store && slots[k] >= 0; }
+
+  void copy(Index k, Index q, double diagonal) {
+    T* row = K + used * stride;
+    gather_row(store + slots[k] * store_stride, columns, q, row);
+    row[k] = static_cast<T>(diagonal);
+    places[k] = used++;
+  }
+
+  void compute(const Index* which, Index count, const double* diagonal) {
+    kernel->rows(which, count, K + used * stride, stride);
+    for (Index c = 0; c < count; ++c) {
+      places[which[c]] = used++;
+      K[places[which[c]] * stride + which[c]] = static_cast<T>(diagonal[which[c]]);
+    }
+  }
+};
+
+struct PairResult {
+  Index steps;
+  double violation;
+  Index work;  // in the time of a multiply-add
+};
+
+// The descent: the result is in alpha and G, which belong together also when an interrupt leaves run() half way.
 template <class T>
 class PairDescent {
  public:
-  // room: memory for copies of the active part of rows; without enough of it rows are read where they are.
-  PairDescent(const Block<T>& block, const double* diag, const double* low, const double* high,
-              std::vector<Index> active, T* room, Index room_size)
-      : b_(block), diag_(diag), low_(low), high_(high), active_(std::move(active)),
-        n_(static_cast<Index>(active_.size())) {
-    gathers_ = n_ < b_.q;
-    stride_ = (n_ + 31) / 32 * 32;
-    if (gathers_) {
-      slots_.assign(static_cast<std::size_t>(n_), nullptr);
-      room_ = room;
-      rows_in_room_ = room_size / std::max<Index>(stride_, 1);
+  PairDescent(Index q, PairRows<T>& rows, const double* diag, const double* low, const double* high, double* G,
+              double* alpha)
+      : q_(q), rows_(rows), diag_(diag), low_(low), high_(high), G_(G), alpha_(alpha) {
+    const Index stride = (q + 31) / 32 * 32;  // what first_equal reads in one go
+    up_ = search_.reserve(6 * stride);
+    lower_ = up_ + stride;
+    above_ = lower_ + stride;
+    below_ = above_ + stride;
+    diagonal_ = below_ + stride;
+    score_ = diagonal_ + stride;
+    std::fill_n(score_, stride, T(0));
+    double largest = 0.0;
+    for (Index k = 0; k < q; ++k) {
+      diagonal_[k] = static_cast<T>(diag[k]);
+      largest = std::max(largest, diag[k]);
+      mark(k);
     }
-    load();
+    tiny_ = static_cast<T>(std::max(kTiny * largest, kTiniest));
   }
 
-  ~PairDescent() {
-    for (Index k = 0; k < n_; ++k) b_.G[active_[k]] = G_[k];
-  }
-
-  PairDescent(const PairDescent&) = delete;
-  PairDescent& operator=(const PairDescent&) = delete;
-
-  DescentResult run(double eps, Index max_iter, Index most_work) {
-    DescentResult result{0, 0, 0.0, 0};
-    if (n_ == 0) return result;
-    const T* first = row(0);
-    pairs::Extremes<T> found = search(first, first, 0.0);
-    while (result.updates < max_iter && result.work < most_work) {
-      // The search is in the precision of K, relative to the margin; what it finds is judged in double.
+  // Until the violation is at most eps, max_iter steps or most_work were made, or no step changes G any more.
+  PairResult run(double eps, Index max_iter, Index most_work) {
+    PairResult result{0, 0.0, 0};
+    if (q_ == 0) return result;
+    reference_ = G_[0];
+    pairs::Extremes<T> found = search(score_, score_, 0.0);
+    while (result.steps < max_iter && result.work < most_work) {
+      // Searches are in the precision of K, relative to the margin; what they find is judged in double.
       if (!(static_cast<double>(found.most) - static_cast<double>(found.least) > 2 * eps)) break;
       const Index i = pairs::first_equal(above_, found.tile, found.least);
-      const T* row_i = row(i);
-      const Index j = pairs::best_partner(n_, row_i, diagonal_, below_, static_cast<T>(G_[i] - reference_),
-                                          diagonal_[i], tiny_, score_);
+      const T* row_i = row(i, found, result.work);
+      const Index j = pairs::best_partner(q_, row_i, diagonal_, below_, found.least, diagonal_[i], tiny_, score_);
       if (j < 0 || !(G_[j] > G_[i])) break;
+      const T* row_j = row(j, found, result.work);
+      const double before = G_[j] - G_[i];
       const double t = step(i, j, static_cast<double>(row_i[j]));
-      if (!(t > 0.0)) break;
       reference_ = G_[i];
-      found = search(row_i, row(j), t);
-      ++result.updates;
-      result.work += kWorkOfStep + kPasses * n_;
-      interrupt_.poll(kPasses * n_);
+      found = search(row_i, row_j, t);
+      ++result.steps;
+      result.work += kWorkOfStep + kPasses * q_;
+      interrupt_.poll(kPasses * q_);
+      if (before == G_[j] - G_[i] && is_free(i) && is_free(j)) break;
     }
-    result.violation = std::max(0.0, 0.5 * (static_cast<double>(found.most) - static_cast<double>(found.least)));
+    const double width = static_cast<double>(found.most) - static_cast<double>(found.least);
+    result.violation = width < 0.0 ? 0.0 : 0.5 * width;
     return result;
   }
 
  private:
-  static constexpr Index kPasses = 3, kWorkOfStep = 300;  // in the time of a multiply-add
-
-  void load() {
-    G_ = state_.reserve(stride_);
-    up_ = search_.reserve(6 * stride_);
-    lower_ = up_ + stride_;
-    above_ = lower_ + stride_;
-    below_ = above_ + stride_;
-    diagonal_ = below_ + stride_;
-    score_ = diagonal_ + stride_;
-    double largest = 0.0;
-    for (Index k = 0; k < n_; ++k) {
-      const Index s = active_[k];
-      G_[k] = b_.G[s];
-      diagonal_[k] = static_cast<T>(diag_[s]);
-      largest = std::max(largest, diag_[s]);
-      mark(k);
-    }
-    tiny_ = static_cast<T>(std::max(kTiny * largest, 1e-30));
-    if (n_ > 0) reference_ = G_[0];
-  }
+  static constexpr Index kPasses = 3, kWorkOfStep = 300, kWorkOfCopy = 4, kWorkOfValue = 10;  // in multiply-adds
+  static constexpr std::size_t kRowsAtOnce = 16;
+  static constexpr double kTiny = 1e-12, kTiniest = 1e-30;
 
   // Whether sample k may go up or down, for the searches.
   void mark(Index k) {
     constexpr T infinity = std::numeric_limits<T>::infinity();
-    const Index s = active_[k];
-    up_[k] = b_.alpha[s] < high_[s] ? T(0) : infinity;
-    lower_[k] = b_.alpha[s] > low_[s] ? T(0) : -infinity;
+    up_[k] = alpha_[k] < high_[k] ? T(0) : infinity;
+    lower_[k] = alpha_[k] > low_[k] ? T(0) : -infinity;
   }
 
+  bool is_free(Index k) const { return low_[k] < alpha_[k] && alpha_[k] < high_[k]; }
+
   pairs::Extremes<T> search(const T* a, const T* b, double t) {
-    return pairs::shift_gradient(n_, a, b, t, reference_, up_, lower_, G_, above_, below_);
+    return pairs::shift_gradient(q_, a, b, t, reference_, up_, lower_, G_, above_, below_);
+  }
+
+  // The kernel row of sample k. Where it has to be computed, those of the worst violators without one are too.
+  const T* row(Index k, const pairs::Extremes<T>& found, Index& work) {
+    if (rows_.is_there(k)) return rows_.at(k);
+    if (rows_.is_stored(k)) {
+      rows_.copy(k, q_, diag_[k]);
+      work += kWorkOfCopy * q_;
+      return rows_.at(k);
+    }
+    const T middle = (found.least + found.most) / 2;
+    absent_.clear();
+    for (Index c = 0; c < q_; ++c) {
+      if (rows_.is_there(c) || rows_.is_stored(c)) continue;
+      const T pull = std::max(middle - above_[c], below_[c] - middle);
+      if (c == k || pull > 0) absent_.push_back({c == k ? std::numeric_limits<T>::infinity() : pull, c});
+    }
+    const auto count = std::min<std::size_t>(absent_.size(), kRowsAtOnce);
+    std::nth_element(absent_.begin(), absent_.begin() + static_cast<Index>(count) - 1, absent_.end(), std::greater<>());
+    which_.clear();
+    for (std::size_t c = 0; c < count; ++c) which_.push_back(absent_[c].second);
+    rows_.compute(which_.data(), static_cast<Index>(count), diag_);
+    work += kWorkOfValue * static_cast<Index>(count) * q_;
+    interrupt_.poll(kWorkOfValue * static_cast<Index>(count) * q_);
+    return rows_.at(k);
   }
 
   // Moves the pair; returns how far. A coefficient that meets its bound is exactly there.
   double step(Index i, Index j, double kij) {
-    const Index s = active_[i], r = active_[j];
-    const double a = std::max(diag_[s] + diag_[r] - 2 * kij, static_cast<double>(tiny_));
-    const double room_i = high_[s] - b_.alpha[s], room_j = b_.alpha[r] - low_[r];
+    const double a = std::max(diag_[i] + diag_[j] - 2 * kij, static_cast<double>(tiny_));
+    const double room_i = high_[i] - alpha_[i], room_j = alpha_[j] - low_[j];
     const double t = std::min((G_[j] - G_[i]) / a, std::min(room_i, room_j));
-    b_.alpha[s] = t == room_i ? high_[s] : b_.alpha[s] + t;
-    b_.alpha[r] = t == room_j ? low_[r] : b_.alpha[r] - t;
+    alpha_[i] = t == room_i ? high_[i] : alpha_[i] + t;
+    alpha_[j] = t == room_j ? low_[j] : alpha_[j] - t;
     mark(i);
     mark(j);
     return t;
   }
 
-  // Kernel values of sample k against the active ones: in place, or copied together when first asked for.
-  const T* row(Index k) {
-    const T* whole = b_.K + active_[k] * b_.K_stride;
-    if (!gathers_) return whole;
-    if (!slots_[k]) {
-      if (copied_ < rows_in_room_) {
-        slots_[k] = room_ + copied_++ * stride_;
-      } else {
-        spare_.push_back(std::vector<T>(static_cast<std::size_t>(stride_)));
-        slots_[k] = spare_.back().data();
-      }
-      gather_row(whole, active_.data(), n_, slots_[k]);
-    }
-    return slots_[k];
-  }
-
-  static constexpr double kTiny = 1e-12;
-
-  Block<T> b_;
+  Index q_;
+  PairRows<T>& rows_;
   const double *diag_, *low_, *high_;
-  std::vector<Index> active_;
-  Index n_, stride_ = 0;
-  bool gathers_ = false;
-  T* room_ = nullptr;
-  Index rows_in_room_ = 0, copied_ = 0;
-  std::vector<T*> slots_;  // where a row was copied to
-  std::vector<std::vector<T>> spare_;
-  AlignedBuffer<double> state_;
+  double *G_, *alpha_;
   AlignedBuffer<T> search_;
-  double* G_ = nullptr;
-  T *up_ = nullptr, *lower_ = nullptr, *above_ = nullptr, *below_ = nullptr, *diagonal_ = nullptr, *score_ = nullptr;
+  std::vector<std::pair<T, Index>> absent_;  // how much samples without a row violate
+  std::vector<Index> which_;
+  T *up_, *lower_, *above_, *below_, *diagonal_, *score_;
   T tiny_ = 0;
   double reference_ = 0.0;
   Interrupt interrupt_;
 };
-
-// The samples that take part: those off their bounds, and those at one whose gradient is at most `width` on the right
-// side of the middle between the largest violators.
-inline std::vector<Index> samples_near_margin(const double* alpha, const double* G, const double* low,
-                                              const double* high, Index q, double width) {
-  double least = kInfinity, most = -kInfinity;
-  for (Index k = 0; k < q; ++k) {
-    if (alpha[k] < high[k]) least = std::min(least, G[k]);
-    if (alpha[k] > low[k]) most = std::max(most, G[k]);
-  }
-  const double middle = 0.5 * (least + most);
-  std::vector<Index> near;
-  for (Index k = 0; k < q; ++k) {
-    const bool up = alpha[k] < high[k], lower = alpha[k] > low[k];
-    if ((up && lower) || (up && !(G[k] - middle > width)) || (lower && !(middle - G[k] > width))) near.push_back(k);
-  }
-  return near;
-}
 
 }  // namespace multimargin
