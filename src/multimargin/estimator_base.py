@@ -46,12 +46,15 @@ class MachineClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     classes_: np.ndarray
 
     def _rows(self, y: np.ndarray, sample_weight: Any) -> Rows:
-        check_classification_targets(y)
+        if y.dtype.kind not in "iub":  # integers are classes
+            check_classification_targets(y)
         weight = check_weights(sample_weight, len(y))
         kept = np.flatnonzero(weight)
         if not len(kept):
             raise ValueError("All sample weights are zero; some samples need a positive weight.")
         labels, coded = np.unique(y[kept], return_inverse=True)
+        if 2 * len(labels) >= len(kept):  # perhaps no classes after all: scikit-learn's warning
+            check_classification_targets(y)
         if len(labels) < 2:
             raise ValueError(
                 f"At least 2 classes are needed, but rows of positive weight have {len(labels)} class: "

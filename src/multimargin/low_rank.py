@@ -70,9 +70,9 @@ class Leap:
         self.factor: FloatArray | None = None
 
     def take(self, tol: float) -> bool:
-        """Leap if it is time. Returns whether the engine's point changed."""
+        """Leap if it is time, and some sample violates. Returns whether the engine's point changed."""
         task, engine = self.engine.task, self.engine
-        if engine.work * _WORK_OF_DESCENT < self.due:
+        if engine.work * _WORK_OF_DESCENT < self.due or not len(engine.worst(1, above=tol).ids):
             return False
         if self.factor is None:
             self.factor = self._plan()

@@ -94,6 +94,8 @@ class CpuEngine(NumpyEngine):
             return super().block(W)
         if self._kept is None:
             self._kept = KeptBlock(self.n, self.largest_block(), self.dtype)
+        if self._in_store(W):
+            return self._block_of(W, self._store)
         kept = self._kept
         new = kept.missing(W)
         if not len(new):
@@ -113,6 +115,16 @@ class CpuEngine(NumpyEngine):
         if self._room is None:
             self._room = np.empty(min(self.n, self.largest_block()) ** 2, dtype=self.dtype)
         return self._block_of(W, self._room[: len(W) ** 2].reshape(len(W), len(W)))._replace(lazy=True)
+
+    def _in_store(self, W: IntArray) -> bool:
+        """Whether the row store is K_WW itself: all samples in their order, once all rows are computed."""
+        every = np.arange(self.n)
+        as_they_are = not self._ridge[0] and self.diagonal.min() > 0  # the block's diagonal is the kernel's
+        if self.cache.capacity < self.n or not as_they_are or not np.array_equal(W, every):
+            return False
+        for _ in self._rows(W):
+            pass
+        return np.array_equal(self.cache.peek(W), every)
 
     def _kernel_block(self, W: IntArray) -> np.ndarray:
         """K_WW from cached rows where there are any, by symmetry too; the rest computed."""
@@ -272,7 +284,10 @@ class CpuEngine(NumpyEngine):
         if self._layout is None:
             return super()._exact_scores(ids, coef)
         X, out = self.task.X, np.zeros((self.n, coef.shape[1]))
-        if self._layout.exact:
+        slots = self.cache.peek(ids)
+        if self._layout.exact and self.dtype == np.float64 and slots.min(initial=0) >= 0:
+            _core.update_gradient(out, self._store, slots, coef, self.options.n_threads)
+        elif self._layout.exact:
             sv_scale = None if self._scale is None else self._scale[ids]
             scorer = Scorer(self._spec, self._samples.take(ids), sv_scale, coef, self.options.n_threads)
             for first, last in scorer.steps(self.n, self._layout.work(X)):

@@ -115,8 +115,9 @@ def _scale(values: np.ndarray) -> float | None:
     if smallest < _TINY or largest > 1 / _TINY:
         return None
     probe = np.ascontiguousarray(sizes[:: max(1, len(sizes) // _PROBE)])
+    rounding = 4 * float(np.finfo(values.dtype).eps)
     for divisor in range(1, _DIVISORS + 1):
-        scale = _rounded(smallest / divisor, values.dtype)
+        scale = _rounded(smallest / divisor, rounding)
         if largest > scale * LARGEST:
             return None
         if _core.grid_range(probe, scale) is not None and _core.grid_range(sizes, scale) is not None:
@@ -124,8 +125,8 @@ def _scale(values: np.ndarray) -> float | None:
     return None
 
 
-def _rounded(scale: float, dtype: np.dtype[Any]) -> float:
-    """The scale that was meant: the inverse of a whole number, if that is what it is but for rounding."""
+def _rounded(scale: float, rounding: float) -> float:
+    """The scale that was meant: the inverse of a whole number, if that is what it is but for ``rounding``."""
     inverse = round(1 / scale)
-    close = inverse > 0 and abs(scale * inverse - 1) < 4 * np.finfo(dtype).eps
+    close = inverse > 0 and abs(scale * inverse - 1) < rounding
     return 1 / inverse if close else scale

@@ -139,7 +139,11 @@ class NumpyEngine(Engine):
             if found.violation > above:
                 return found
         ids = {"all": None, "near": None, "support": self.support, "rest": self._rest}[among]
-        return self._worst_of(ids, k, rank, stop, above, even)
+        found = self._worst_of(ids, k, rank, stop, above, even)
+        if among == "near" and self.options.shrinking:
+            self._calm = np.where((self._psi == 0) & ~self._is_support, self._calm + 1, 0)
+            self._near_ids, self._checks = np.flatnonzero(self._calm < _CALM_CHECKS), 0
+        return found
 
     def _worst_of(
         self, ids: IntArray | None, k: int, rank: str, stop: str, above: float, even: bool
@@ -147,9 +151,6 @@ class NumpyEngine(Engine):
         if ids is not None and not len(ids):
             return Worst(np.empty(0, dtype=np.int64), 0.0, math.nan)
         self._measure(ids)
-        if ids is None and self.options.shrinking:
-            self._calm = np.where((self._psi == 0) & ~self._is_support, self._calm + 1, 0)
-            self._near_ids, self._checks = np.flatnonzero(self._calm < _CALM_CHECKS), 0
         at = slice(None) if ids is None else ids
         psi, gain = self._psi[at], self._gain[at]
         closeness = self.problem.closeness

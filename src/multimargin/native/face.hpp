@@ -134,7 +134,7 @@ class Face {
   }
 
   void make_room() {
-    for (auto* v : {&d_, &residual_, &direction_, &scaled_, &product_, &tried_, &best_, &best_product_})
+    for (auto* v : {&d_, &image_, &residual_, &direction_, &scaled_, &product_, &tried_, &best_, &best_product_})
       v->resize(G_.size());
   }
 
@@ -188,16 +188,18 @@ class Face {
   }
 
   // y += t x.
-  static MULTIMARGIN_CLONES void add(double t, const double* __restrict x, Index n, double* __restrict y) {
-    for (Index k = 0; k < n; ++k) y[k] += t * x[k];
+  template <class U>
+  static MULTIMARGIN_CLONES void add(double t, const U* __restrict x, Index n, double* __restrict y) {
+    for (Index k = 0; k < n; ++k) y[k] += t * static_cast<double>(x[k]);
   }
 
-  // d by conjugate gradients from 0, until the projected gradient is below eps, or d takes many samples over
+  // d and H d by conjugate gradients from 0, until the projected gradient is below eps, or d takes many samples over
   // their bounds: to go on would lead far from where the face is known. Returns the steps made.
   Index conjugate_gradients(double eps, Index steps) {
     const auto n = static_cast<Index>(G_.size());
     const double most_outside = kOutside * static_cast<double>(samples_.size());
     std::fill(d_.begin(), d_.end(), 0.0);
+    std::fill(image_.begin(), image_.end(), 0.0);
     std::fill(direction_.begin(), direction_.end(), 0.0);
     for (Index k = 0; k < n; ++k) residual_[size(k)] = -G_[size(k)];
     project(residual_);
@@ -211,8 +213,9 @@ class Face {
       multiply(direction_, product_);
       const double curvature = dot(direction_, product_);
       if (!(curvature > 0.0)) return step;
-      project(product_);
       add(rho / curvature, direction_.data(), n, d_.data());
+      add(rho / curvature, product_.data(), n, image_.data());
+      project(product_);
       add(-rho / curvature, product_.data(), n, residual_.data());
       if (static_cast<double>(outside(n)) > most_outside) return step + 1;
     }
@@ -247,7 +250,6 @@ class Face {
     double best = 0.0, t = 1.0;
     for (int tries = 0; tries < kLengths; ++tries, t *= kShorter) {
       cut(t);
-      multiply(tried_, product_);
       const double change = dot(G_, tried_) + 0.5 * dot(tried_, product_);
       if (change < best) {
         best = change;
@@ -267,6 +269,7 @@ class Face {
     return true;
   }
 
+  // The step e, and H e: t H d but for the pairs of the few samples that are cut.
   void cut(double t) {
     sums_.assign(samples_.size(), t);
     for (std::size_t k = 0; k < d_.size(); ++k) {
@@ -275,7 +278,17 @@ class Face {
       if constexpr (Machine::kTwoSided)
         if (length * -d_[k] > fall_[k]) length = fall_[k] / -d_[k];
     }
-    for (std::size_t k = 0; k < d_.size(); ++k) tried_[k] = sums_[size(of_[k])] * d_[k];
+    std::size_t k = 0;
+    const T* row = H_.data();
+    for (std::size_t j = 0; j < image_.size(); ++j) product_[j] = t * image_[j];
+    for (const Index u : sizes_) {
+      double* products = product_.data() + k;
+      for (Index i = 0; i < u; ++i, ++k, row += u) {
+        const double length = sums_[size(of_[k])];
+        tried_[k] = length * d_[k];
+        if (length < t) add((length - t) * d_[k], row, u, products);
+      }
+    }
   }
 
   // Takes pairs that came to their bounds off the face, and moves what is left of the arrays together.
@@ -318,8 +331,9 @@ class Face {
   std::vector<std::int32_t> of_;                                     // sample
   std::vector<std::size_t> at_;                                      // where in step_
   std::vector<double> G_, rise_, fall_;                              // at the current point
-  std::vector<double> d_, residual_, direction_, scaled_, product_;  // of conjugate gradients
-  std::vector<double> tried_, best_, best_product_;                  // steps, and H times the best
+  std::vector<double> d_, image_;                                    // the step, and H times it
+  std::vector<double> residual_, direction_, scaled_, product_;      // of conjugate gradients
+  std::vector<double> tried_, best_, best_product_;                  // parts of it, and H times the best
   std::vector<double> sums_;                                         // a number a sample
   std::vector<std::int32_t> columns_;
   std::vector<double> row_;
