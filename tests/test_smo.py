@@ -1,5 +1,8 @@
 """Descent by pairs: the optimum of a block with bounds and a fixed sum, its rows given or asked for."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 from oracle import kernel_matrix
@@ -204,3 +207,26 @@ def test_small_caches_and_rooms_find_the_same():
     fits = [KernelSVC("c-svc", gamma=0.3, cache_size=size).fit(case.X, case.y) for size in (1, 500)]
     assert all(fit.status_.converged for fit in fits)
     assert fits[0].dual_objective_ == pytest.approx(fits[1].dual_objective_, rel=1e-5)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="interval timers need a POSIX system")
+def test_an_interrupt_leaves_alpha_and_gradient_together():
+    case = Case(n=800, C=1e7, seed=2)
+    case.K[:] = kernel_matrix("rbf", case.X, gamma=1e-3)  # creeps for minutes
+    case.G = case.exact_gradient()
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(KeyboardInterrupt):
+            case.native(eps=1e-12, max_iter=10**12)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    scale = np.abs(case.alpha).sum()
+    assert scale > 0
+    np.testing.assert_allclose(case.G, case.exact_gradient(), atol=1e-10 * scale)
+    assert case.alpha.sum() == pytest.approx(0.0, abs=1e-12 * scale)

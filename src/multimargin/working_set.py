@@ -185,9 +185,9 @@ class Growing(WorkingSet):
     those that violate, and at least ``least``.
     Where the set would pass ``most`` or its kernel block the memory budget, only a part of the support
     vectors takes part: the worst violators for one half, then a random choice, free before bounded ones.
-    With ``reach``, bounded support vectors that are farther inside the margin than that stay out until the
-    scores bring them nearer. With ``even``, newcomers are taken evenly from the classes: where a sum of
-    coefficients is kept, samples of one class alone can hardly move.
+    With ``reach``, bounded support vectors that are farther inside the margin than that and the largest
+    violation together stay out until the scores bring them nearer. With ``even``, newcomers are taken evenly
+    from the classes: where a sum of coefficients is kept, samples of one class alone can hardly move.
     """
 
     name: ClassVar[str] = "growing"

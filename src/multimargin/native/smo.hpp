@@ -200,7 +200,7 @@ class PairDescent {
     below_ = above_ + stride;
     diagonal_ = below_ + stride;
     score_ = diagonal_ + stride;
-    std::fill_n(score_, stride, T(0));
+    std::fill_n(up_, 6 * stride, T(0));
     double largest = 0.0;
     for (Index k = 0; k < q; ++k) {
       diagonal_[k] = static_cast<T>(diag[k]);
