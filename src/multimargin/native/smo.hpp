@@ -240,7 +240,7 @@ class PairDescent {
 
  private:
   static constexpr Index kPasses = 3, kWorkOfStep = 300, kWorkOfCopy = 4, kWorkOfValue = 10;  // in multiply-adds
-  static constexpr Index kRowsAtOnce = 8, kListed = 64;
+  static constexpr Index kRowsAtOnce = 4, kListed = 64;
   static_assert(kRowsAtOnce < PairRows<float>::kLeastRoom);
   static constexpr double kTiny = 1e-12, kTiniest = 1e-30;
 
