@@ -113,6 +113,20 @@ def test_both_ways_on_both_sides_agree(scale, seed):
         assert ((z == low) | (z == high) | ((z > low) & (z < high))).all()
 
 
+@ways
+def test_samples_that_mislead_the_choice_of_a_median(method):
+    """The native search looks at every 100th sample or so: those are far off here."""
+    rng = np.random.default_rng(0)
+    q = 3200
+    w = np.exp(rng.uniform(-30, 0, size=q))
+    step = q // 32 + 1
+    w[step // 2 :: step] = 1e3
+    low, high = np.zeros(q), rng.uniform(0, 1e-3, size=q)
+    z = native(w, low, high, 0.4, method)
+    np.testing.assert_allclose(z, project_balanced(w, low, high, 0.4, "dai-fletcher"), atol=1e-13)
+    assert abs(z.sum() - 0.4) <= 1e-14
+
+
 @both
 @ways
 @pytest.mark.parametrize("far", [1e10, -1e17])
@@ -144,7 +158,10 @@ def test_says_what_is_wrong(side, method):
         project(unit, -unit, unit, float("nan"), method)
     with pytest.raises(ValueError, match="low"):
         project(unit, unit, -unit, 0.0, method)
-    with pytest.raises(ValueError, match="finite"):
-        project(np.array([1.0, np.nan]), -unit, unit, 0.0, method)
+    for infinite in (np.inf, np.nan):
+        with pytest.raises(ValueError, match="low and high must be finite"):
+            project(unit, -unit, np.array([1.0, infinite]), 0.0, method)
+        with pytest.raises(ValueError, match="w must be finite"):
+            project(np.array([1.0, infinite]), -unit, unit, 0.0, method)
     with pytest.raises(ValueError, match="'pardalos-kovoor'"):
         project(unit, -unit, unit, 0.0, "bisection")

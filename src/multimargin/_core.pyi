@@ -145,8 +145,6 @@ class BlockKernel:
 
 def pair_descent(
     K: _Floats,
-    places: _I64,
-    used: int,
     diag: _F64,
     G: _F64,
     alpha: _F64,

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .problems.base import ON_BOUND
 from .typing import FloatArray
 
 if TYPE_CHECKING:
@@ -55,20 +54,22 @@ def project_balanced(
     array([ 1. ,  0.5, -1. ])
     """
     check_projection(method)
-    if not np.isfinite(w).all() or not (low <= high).all():
-        raise ValueError("w must be finite, and low at most high.")
+    if not (low <= high).all() or not np.isfinite(high - low).all():
+        raise ValueError("low and high must be finite, and low at most high.")
+    if not np.isfinite(w).all():
+        raise ValueError("w must be finite.")
     scale = float(np.maximum(np.abs(low), np.abs(high)).sum())
     least, most = float(low.sum()), float(high.sum())
     if not least - _ROUNDING * scale <= total <= most + _ROUNDING * scale:
         raise ValueError(f"total must be between {least} and {most}, the sums of the bounds, got {total}.")
     x = w + ROOTS[method](w, low, high, total)
-    for _ in range(_MOST_REPAIRS):
+    for repair in range(_MOST_REPAIRS):
         z = np.clip(x, low, high)
         missing, free = total - float(z.sum()), int(((low < x) & (x < high)).sum())
         if abs(missing) <= _EXACT * (np.abs(z).sum() + abs(total)):
             break
         # The root of a w much larger than the box is rounded too much. x is as large as the box.
-        x = x + (missing / free if free else ROOTS[method](x, low, high, total))
+        x = x + (missing / free if free and not repair else ROOTS[method](x, low, high, total))
     # What only rounding keeps off a bound is there.
     noise = np.minimum(_NOISE * (np.abs(w) + np.abs(x - w)), _MOST_NOISE * (high - low))
     return np.where(x - low <= noise, low, np.where(high - x <= noise, high, x))
@@ -172,6 +173,7 @@ class BalancedBox:
     """The feasible set of a block with the sum that its samples have at the start."""
 
     def __init__(self, problem: Problem, block: Block, method: str) -> None:
+        self.problem = problem
         self.low, self.high = problem.bounds(block.y, block.C)
         self.total, self.method = float(block.alpha.sum()), method
 
@@ -187,13 +189,10 @@ class BalancedBox:
     def closeness(self, block: Block) -> float:
         """The violation at the best bias; G is shifted by this bias.
 
-        It is half of max -G over the samples that can grow plus max G over those that can shrink, and 0 where
-        all samples are at the same end: then nothing can move.
+        It is 0 where all samples are at the same end: then nothing can move.
         """
-        a, slack = block.alpha[:, 0], ON_BOUND * block.C
-        grow = (-block.G[a < self.high - slack, 0]).max(initial=-np.inf)
-        shrink = block.G[a > self.low + slack, 0].max(initial=-np.inf)
-        if np.isneginf(grow) or np.isneginf(shrink):
+        shift = self.problem.centre(block.rows())
+        if not np.isfinite(shift):
             return 0.0
-        block.G[:] += 0.5 * (grow - shrink)
-        return max(0.5 * float(grow + shrink), 0.0)
+        block.G[:] += shift
+        return float(self.problem.measure(block.rows())[0].max())

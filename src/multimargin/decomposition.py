@@ -238,6 +238,11 @@ class Decomposition:
         """Share of the memory budget for kernel blocks of large working sets."""
         return max(self.working_set.block_share, _SETTLE_SHARE if self.settle else 0.0)
 
+    @property
+    def lazy_blocks(self) -> bool:
+        """Whether large blocks need only the kernel rows that the inner solver asks for."""
+        return self.inner.lazy and self.working_set.grows
+
     def _finish(self, engine: Engine, monitor: Monitor, tol: float) -> None:
         """What ``polish`` and ``settle`` ask for: one more block, by coordinate descent."""
         if engine.n <= self.polish:
@@ -264,7 +269,6 @@ class Decomposition:
     ) -> Status:
         """Iterate until the rule finds no violator, a limit is met, or nothing moves."""
         n, still, flat, lowest = engine.n, 0, 0, math.inf
-        grows = self.working_set.grows
         bias = BestBias(engine) if self.inner.keeps_sums else None
         rule = ("gain", 0.0) if self.stop == "gap" else (self.stop, _AIM * tol)
         centre = engine.centre if engine.problem.balanced else lambda: None
@@ -277,7 +281,7 @@ class Decomposition:
                     return Status.CONVERGED
                 if status := monitor.exhausted():
                     return status
-                block = engine.block(choice.W, keep=grows, lazy=grows and self.inner.lazy)
+                block = engine.block(choice.W, keep=self.working_set.grows)
                 steps = engine.solve(self.inner, block, self._inner_eps(engine.problem, block, n, tol))
                 moved = engine.update(block)
                 centre()

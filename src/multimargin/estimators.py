@@ -264,6 +264,7 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
             self.dtype,
             bool(self.shrinking),
             seed,
+            method.lazy_blocks,
         )
         engine: Engine
 

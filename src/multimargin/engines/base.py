@@ -49,6 +49,7 @@ class EngineOptions:
     dtype: str = "auto"  # of kernel rows: "auto", "float32" or "float64"
     shrinking: bool = True
     seed: int = 0
+    lazy_blocks: bool = False  # whether rows of kept blocks may be left to be computed by ``solve``
 
 
 @dataclass
@@ -155,12 +156,11 @@ class Engine(ABC):
 
     # -- move ------------------------------------------------------------------------------------
     @abstractmethod
-    def block(self, W: IntArray, keep: bool = False, lazy: bool = False) -> Block:
+    def block(self, W: IntArray, keep: bool = False) -> Block:
         """The subproblem of ``W``: copies of its rows and its kernel block.
 
         With ``keep`` the next working set will have most of these samples again: the engine may then keep the
-        kernel block, and may add samples of the blocks before. With ``lazy`` it may leave the rows of
-        the kernel block to be computed by ``solve`` when they are needed.
+        kernel block, and may add samples of the blocks before.
         """
 
     @abstractmethod

@@ -28,6 +28,10 @@ FLOAT64_SAMPLES = 2048
 _LEAST_WORK = 1_000_000_000
 # What memory costs that is touched for the first time, in the arithmetic of a kernel value.
 _WORK_OF_TOUCHING = 100
+_ROOM_BYTES, _LEAST_ROOM = (
+    48 << 20,
+    64,
+)  # for rows of lazy blocks: at most so many bytes, at least so many rows
 
 
 class CpuEngine(NumpyEngine):
@@ -41,7 +45,7 @@ class CpuEngine(NumpyEngine):
     def _load(self) -> None:
         self._layout: Layout | None = None
         self._kept: KeptBlock | None = None
-        self._room: np.ndarray | None = None  # for the rows of lazy blocks
+        self._room = np.empty(0, dtype=self._row_dtype())  # for the rows of lazy blocks
         self._moves = np.zeros(self.n, dtype=np.int64)  # in lazy blocks
         self._work_at_finish = 0
         if self.task.kernel.native is not None:
@@ -87,11 +91,11 @@ class CpuEngine(NumpyEngine):
         )
 
     @timed("memory")
-    def block(self, W: IntArray, keep: bool = False, lazy: bool = False) -> Block:
-        if lazy and self._layout is not None:
-            return self._lazy_block(W)
+    def block(self, W: IntArray, keep: bool = False) -> Block:
         if not keep:
             return super().block(W)
+        if self._is_lazy:
+            return self._lazy_block(W)
         if self._kept is None:
             self._kept = KeptBlock(self.n, self.largest_block(), self.dtype)
         if self._in_store(W):
@@ -110,11 +114,21 @@ class CpuEngine(NumpyEngine):
         kept.kernel[every, every] = self.diagonal[kept.members]
         return self._block_of(kept.members, kept.kernel)
 
+    @property
+    def _is_lazy(self) -> bool:
+        """Whether kept blocks are lazy; a small kernel matrix is as soon computed as a whole."""
+        return self.options.lazy_blocks and self._layout is not None and self.n > FLOAT64_SAMPLES
+
+    def largest_block(self) -> int:
+        return self.n if self._is_lazy else super().largest_block()
+
     def _lazy_block(self, W: IntArray) -> Block:
-        """With room for K that is touched row by row, in the order in which rows are asked for."""
-        if self._room is None:
-            self._room = np.empty(min(self.n, self.largest_block()) ** 2, dtype=self.dtype)
-        return self._block_of(W, self._room[: len(W) ** 2].reshape(len(W), len(W)))._replace(lazy=True)
+        """With room for some rows of K: no more than is fast to reach, and no fewer than a solver needs."""
+        q, values = len(W), min(self._block_bytes(), _ROOM_BYTES) // self.dtype.itemsize
+        rows = min(q, max(_LEAST_ROOM, values // q))
+        if len(self._room) < rows * q:
+            self._room = np.empty(max(rows * q, values), dtype=self.dtype)
+        return self._block_of(W, self._room[: rows * q].reshape(rows, q))._replace(lazy=True)
 
     def _in_store(self, W: IntArray) -> bool:
         """Whether the row store is K_WW itself: all samples in their order, once all rows are computed."""
@@ -197,12 +211,11 @@ class CpuEngine(NumpyEngine):
         return int(_core.balanced_gradient(*arrays, eps, inner.max_iter, *lengths, *last)[0])
 
     def _move_pairs(self, inner: PairDescent, block: Block, eps: float) -> int:
-        W, q = block.W, len(block.W)
-        source: dict[str, Any] = {"places": np.arange(q), "used": q}
+        source: dict[str, Any] = {}
         if block.lazy:
+            W = block.W
             kernel = _core.BlockKernel(self._spec, self._samples, W, self._scale, self.options.n_threads)
-            source = {"places": np.full(q, -1), "used": 0, "kernel": kernel}
-            source |= {"store": self._store, "slots": self.cache.peek(W), "columns": W}
+            source = {"kernel": kernel, "store": self._store, "slots": self.cache.peek(W), "columns": W}
         low, high = bounds(self.problem, block)
         steps, _, work = _core.pair_descent(
             block.K,
@@ -221,7 +234,7 @@ class CpuEngine(NumpyEngine):
 
     def _worth_keeping(self, block: Block, moved: IntArray) -> np.ndarray | None:
         """After a lazy block: samples off their bounds, once their repeated rows cost more than memory."""
-        if not block.lazy or self._layout is None:
+        if self._layout is None or not block.lazy:
             return None
         ids = block.W[moved]
         self._moves[ids] += 1

@@ -212,7 +212,7 @@ class NumpyEngine(Engine):
 
     # -- move --------------------------------------------------------------------------------------
     @timed("memory")
-    def block(self, W: IntArray, keep: bool = False, lazy: bool = False) -> Block:
+    def block(self, W: IntArray, keep: bool = False) -> Block:
         K = np.empty((1, 1), dtype=self.dtype) if len(W) == 1 else self._kernel_block(W)
         np.fill_diagonal(K, self.diagonal[W])
         return self._block_of(W, K)

@@ -20,7 +20,6 @@ namespace multimargin {
 namespace {
 
 using State = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Places = nb::ndarray<Index, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Kernel = nb::ndarray<nb::ndim<2>, nb::device::cpu>;  // rows contiguous but perhaps apart
 using Store = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Vector = ConstVectorOf<double>;
@@ -34,15 +33,10 @@ bool all_within(const Index* values, Index count, Index least, Index end) {
   return within;
 }
 
-// Every place below `used`, and room for all the rows that are not there.
-void check_places(const Kernel& K, const Places& places, Index used, const BlockKernel* kernel) {
-  const Index q = length(places);
-  require(length(K, 1) == q && (q < 2 || K.stride(1) == 1), "K must have contiguous rows of one value a sample");
-  require(all_within(places.data(), q, -1, used), "places must be -1 or below used");
-  Index absent = 0;
-  for (Index k = 0; k < q; ++k) absent += places.data()[k] < 0;
-  require(used >= 0 && used + absent <= length(K), "K has no room for the rows that are not there yet");
-  require(kernel ? kernel->size() == q : absent == 0, "rows that are not there need a kernel of the same samples");
+void check_room(const Kernel& K, Index q, const BlockKernel* kernel) {
+  require(length(K, 1) == q && (q < 2 || K.stride(1) == 1), "K must have contiguous rows of one value a row of G");
+  require(length(K) >= (kernel ? std::min(q, PairRows<float>::kLeastRoom) : q), "K has room for too few rows");
+  require(!kernel || kernel->size() == q, "kernel must be of the samples of G");
 }
 
 void check_store(const Kernel& K, const Store& store, const Ids& slots, const Ids& columns, Index q) {
@@ -62,30 +56,25 @@ void check_state(const State& G, const State& alpha, const Vector& diag, const V
   require(feasible, "alpha must be between low and high");
 }
 
-Found bind_pair_descent(const Kernel& K, const Places& places, Index used, const Vector& diag, const State& G,
-                        const State& alpha, const Vector& low, const Vector& high, double eps, Index max_iter,
-                        Index most_work, const BlockKernel* kernel, const std::optional<Store>& store,
-                        const std::optional<Ids>& slots, const std::optional<Ids>& columns) {
+Found bind_pair_descent(const Kernel& K, const Vector& diag, const State& G, const State& alpha, const Vector& low,
+                        const Vector& high, double eps, Index max_iter, Index most_work, const BlockKernel* kernel,
+                        const std::optional<Store>& store, const std::optional<Ids>& slots,
+                        const std::optional<Ids>& columns) {
+  const Index q = length(G);
   check_state(G, alpha, diag, low, high);
-  require(places.shape(0) == G.shape(0), "places must have one value a row of G");
-  check_places(K, places, used, kernel);
+  check_room(K, q, kernel);
   require(store.has_value() == slots.has_value() && store.has_value() == columns.has_value(),
           "store, slots and columns belong together");
-  if (store) check_store(K, *store, *slots, *columns, length(G));
+  if (store) check_store(K, *store, *slots, *columns, q);
   require(eps >= 0.0, "eps must not be negative");
   require(max_iter >= 0, "max_iter must not be negative");
   const auto descend = [&]<class T>(std::type_identity<T>) {
-    PairRows<T> rows{static_cast<T*>(K.data()),
-                     K.stride(0),
-                     places.data(),
-                     used,
-                     store ? static_cast<const T*>(store->data()) : nullptr,
-                     store ? store->stride(0) : 0,
-                     slots ? slots->data() : nullptr,
-                     columns ? columns->data() : nullptr,
-                     kernel};
+    PairSource<T> source{kernel};
+    if (store)
+      source = {kernel, static_cast<const T*>(store->data()), store->stride(0), slots->data(), columns->data()};
     nb::gil_scoped_release released;
-    PairDescent<T> descent(length(G), rows, diag.data(), low.data(), high.data(), G.data(), alpha.data());
+    PairRows<T> rows(static_cast<T*>(K.data()), K.stride(0), length(K), q, diag.data(), source);
+    PairDescent<T> descent(q, rows, diag.data(), low.data(), high.data(), G.data(), alpha.data());
     const PairResult result = descent.run(eps, max_iter, most_work);
     return Found{result.steps, result.violation, result.work};
   };
@@ -108,14 +97,14 @@ void bind_smo(nb::module_& m) {
   nb::class_<BlockKernel>(m, "BlockKernel", "Kernel rows of the samples ids against each other, for pair_descent.")
       .def("__init__", &make_block_kernel, "spec"_a, "samples"_a, "ids"_a.noconvert(), "scale"_a.noconvert().none(),
            "n_threads"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 5>());
-  m.def("pair_descent", &bind_pair_descent, "K"_a.noconvert(), "places"_a.noconvert(), "used"_a, "diag"_a.noconvert(),
-        "G"_a.noconvert(), "alpha"_a.noconvert(), "low"_a.noconvert(), "high"_a.noconvert(), "eps"_a, "max_iter"_a,
+  m.def("pair_descent", &bind_pair_descent, "K"_a.noconvert(), "diag"_a.noconvert(), "G"_a.noconvert(),
+        "alpha"_a.noconvert(), "low"_a.noconvert(), "high"_a.noconvert(), "eps"_a, "max_iter"_a,
         "most_work"_a = std::numeric_limits<Index>::max(), "kernel"_a.none() = nb::none(),
         "store"_a.noconvert().none() = nb::none(), "slots"_a.noconvert().none() = nb::none(),
         "columns"_a.noconvert().none() = nb::none(),
-        "Solves a block of one column with bounds and a fixed sum in place, by second-order pairs. The kernel row of "
-        "sample k is K[places[k]]; where places[k] is -1 it is copied from store[slots[k], columns] or, where slots[k] "
-        "is -1, computed by kernel, to the next free place when needed. Returns (steps, violation, work).");
+        "Solves a block of one column with bounds and a fixed sum in place, by second-order pairs. K has all kernel rows "
+        "or, with kernel, is room for some: a row that is needed is copied from store[slots[k], columns] or, where "
+        "slots[k] is -1, computed. Returns (steps, violation, work).");
 }
 
 }  // namespace multimargin

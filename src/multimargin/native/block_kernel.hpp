@@ -22,16 +22,13 @@ class BlockKernel {
 
   Index size() const { return static_cast<Index>(ids_.size()); }
 
-  // out[c * stride + j] = K(which[c], j) for c < count and all j.
+  // out[places[c] * stride + j] = K(which[c], j) for c < count and all j.
   template <class T>
-  void rows(const Index* which, Index count, T* out, Index stride) const {
-    std::vector<Index> ids, places;
-    for (Index c = 0; c < count; ++c) {
-      ids.push_back(ids_[which[c]]);
-      places.push_back(c);
-    }
+  void rows(const Index* which, Index count, T* out, Index stride, const Index* places) const {
+    std::vector<Index> ids;
+    for (Index c = 0; c < count; ++c) ids.push_back(ids_[which[c]]);
     const KernelPair pair{spec_, samples_, *columns_, scale_, scale_ ? column_scale_.data() : nullptr};
-    kernel_block<T>(pair, ids.data(), count, 0, size(), OutRows<T>{out, stride, places.data()}, n_threads_);
+    kernel_block<T>(pair, ids.data(), count, 0, size(), OutRows<T>{out, stride, places}, n_threads_);
   }
 
  private:

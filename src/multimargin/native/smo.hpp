@@ -109,38 +109,75 @@ MULTIMARGIN_CLONES Index best_partner(Index n, const T* __restrict row, const T*
 
 }  // namespace pairs
 
-// Kernel rows of a block, each at a place of its own: K + place * stride. place < 0 is a row that is not there yet. It is
-// copied from `store` (slot >= 0: its values against all samples) or computed by `kernel` when it is asked for.
+// Where kernel rows of a block come from that are not there yet.
 template <class T>
-struct PairRows {
-  T* K;
-  Index stride;
-  Index* places;          // (q,)
-  Index used;             // places taken: 0..used-1
-  const T* store;         // null where there is none
-  Index store_stride;
-  const Index* slots;     // (q,)
-  const Index* columns;   // (q,) of the store
-  const BlockKernel* kernel;  // null where all rows are there
+struct PairSource {
+  const BlockKernel* kernel = nullptr;  // computes any of them; null where all rows are there
+  const T* store = nullptr;             // values against all samples, for those with slot >= 0; or null
+  Index store_stride = 0;
+  const Index* slots = nullptr;    // (q,)
+  const Index* columns = nullptr;  // (q,) of the store
+};
 
-  const T* at(Index k) const { return K + places[k] * stride; }
-  bool is_there(Index k) const { return places[k] >= 0; }
-  bool is_stored(Index k) const { return store && slots[k] >= 0; }
+// Kernel rows of a block of q samples: all of them, row k at K + k * stride, or some, each at one of `room` places. A row
+// that is asked for and not there is copied or computed; where no place is free, it takes that of one not used lately
+// (the clock algorithm).
+template <class T>
+class PairRows {
+ public:
+  static constexpr Index kLeastRoom = 64;  // places, or as many as there are rows
 
-  void copy(Index k, Index q, double diagonal) {
-    T* row = K + used * stride;
-    gather_row(store + slots[k] * store_stride, columns, q, row);
-    row[k] = static_cast<T>(diagonal);
-    places[k] = used++;
+  PairRows(T* K, Index stride, Index room, Index q, const double* diag, PairSource<T> source)
+      : K_(K), stride_(stride), room_(room), q_(q), diag_(diag), source_(source) {
+    if (!source.kernel) return;
+    places_.assign(static_cast<std::size_t>(q), -1);
+    owners_.assign(static_cast<std::size_t>(room), -1);
+    recent_.assign(static_cast<std::size_t>(room), 0);
   }
 
-  void compute(const Index* which, Index count, const double* diagonal) {
-    kernel->rows(which, count, K + used * stride, stride);
-    for (Index c = 0; c < count; ++c) {
-      places[which[c]] = used++;
-      K[places[which[c]] * stride + which[c]] = static_cast<T>(diagonal[which[c]]);
+  const T* at(Index k) {
+    if (places_.empty()) return K_ + k * stride_;
+    recent_[places_[k]] = 1;
+    return K_ + places_[k] * stride_;
+  }
+  bool is_there(Index k) const { return places_.empty() || places_[k] >= 0; }
+  bool is_stored(Index k) const { return source_.store && source_.slots[k] >= 0; }
+
+  // Both leave the row of sample `pinned` where it is.
+  void copy(Index k, Index pinned) {
+    T* row = K_ + take_place(k, pinned) * stride_;
+    gather_row(source_.store + source_.slots[k] * source_.store_stride, source_.columns, q_, row);
+    row[k] = static_cast<T>(diag_[k]);
+  }
+  void compute(const std::vector<Index>& which, Index pinned) {
+    taken_.clear();
+    for (Index k : which) taken_.push_back(take_place(k, pinned));
+    source_.kernel->rows(which.data(), static_cast<Index>(which.size()), K_, stride_, taken_.data());
+    for (Index k : which) K_[places_[k] * stride_ + k] = static_cast<T>(diag_[k]);
+  }
+
+ private:
+  Index take_place(Index k, Index pinned) {
+    for (;; hand_ = (hand_ + 1) % room_) {
+      const Index owner = owners_[hand_];
+      if (owner >= 0 && (owner == pinned || std::exchange(recent_[hand_], 0))) continue;
+      if (owner >= 0) places_[owner] = -1;
+      owners_[hand_] = k;
+      recent_[hand_] = 1;
+      places_[k] = hand_;
+      const Index place = hand_;
+      hand_ = (hand_ + 1) % room_;
+      return place;
     }
   }
+
+  T* K_;
+  Index stride_, room_, q_;
+  const double* diag_;
+  PairSource<T> source_;
+  Index hand_ = 0;
+  std::vector<Index> places_, owners_, taken_;  // of each sample, -1 where it has none; the sample of each place
+  std::vector<char> recent_;                    // used since the hand passed
 };
 
 struct PairResult {
@@ -183,10 +220,10 @@ class PairDescent {
       // Searches are in the precision of K, relative to the margin; what they find is judged in double.
       if (!(static_cast<double>(found.most) - static_cast<double>(found.least) > 2 * eps)) break;
       const Index i = pairs::first_equal(above_, found.tile, found.least);
-      const T* row_i = row(i, found, result.work);
+      const T* row_i = row(i, i, found, result.work);
       const Index j = pairs::best_partner(q_, row_i, diagonal_, below_, found.least, diagonal_[i], tiny_, score_);
       if (j < 0 || !(G_[j] > G_[i])) break;
-      const T* row_j = row(j, found, result.work);
+      const T* row_j = row(j, i, found, result.work);
       const double before = G_[j] - G_[i];
       const double t = step(i, j, static_cast<double>(row_i[j]));
       reference_ = G_[i];
@@ -203,7 +240,8 @@ class PairDescent {
 
  private:
   static constexpr Index kPasses = 3, kWorkOfStep = 300, kWorkOfCopy = 4, kWorkOfValue = 10;  // in multiply-adds
-  static constexpr std::size_t kRowsAtOnce = 16;
+  static constexpr Index kRowsAtOnce = 8;
+  static_assert(kRowsAtOnce < PairRows<float>::kLeastRoom);
   static constexpr double kTiny = 1e-12, kTiniest = 1e-30;
 
   // Whether sample k may go up or down, for the searches.
@@ -219,29 +257,35 @@ class PairDescent {
     return pairs::shift_gradient(q_, a, b, t, reference_, up_, lower_, G_, above_, below_);
   }
 
-  // The kernel row of sample k. Where it has to be computed, those of the worst violators without one are too.
-  const T* row(Index k, const pairs::Extremes<T>& found, Index& work) {
+  // The kernel row of sample k; that of `pinned` stays where it is. Where it has to be computed, those of the worst
+  // violators without one are too.
+  const T* row(Index k, Index pinned, const pairs::Extremes<T>& found, Index& work) {
     if (rows_.is_there(k)) return rows_.at(k);
     if (rows_.is_stored(k)) {
-      rows_.copy(k, q_, diag_[k]);
+      rows_.copy(k, pinned);
       work += kWorkOfCopy * q_;
       return rows_.at(k);
     }
-    const T middle = (found.least + found.most) / 2;
+    list_violators(k, (found.least + found.most) / 2);
+    rows_.compute(which_, pinned);
+    const Index spent = kWorkOfValue * static_cast<Index>(which_.size()) * q_;
+    work += spent;
+    interrupt_.poll(spent);
+    return rows_.at(k);
+  }
+
+  // Sample k and some of the worst violators whose rows are nowhere, into which_.
+  void list_violators(Index k, T middle) {
     absent_.clear();
     for (Index c = 0; c < q_; ++c) {
-      if (rows_.is_there(c) || rows_.is_stored(c)) continue;
+      if (c == k || rows_.is_there(c) || rows_.is_stored(c)) continue;
       const T pull = std::max(middle - above_[c], below_[c] - middle);
-      if (c == k || pull > 0) absent_.push_back({c == k ? std::numeric_limits<T>::infinity() : pull, c});
+      if (pull > 0) absent_.push_back({pull, c});
     }
-    const auto count = std::min<std::size_t>(absent_.size(), kRowsAtOnce);
-    std::nth_element(absent_.begin(), absent_.begin() + static_cast<Index>(count) - 1, absent_.end(), std::greater<>());
-    which_.clear();
-    for (std::size_t c = 0; c < count; ++c) which_.push_back(absent_[c].second);
-    rows_.compute(which_.data(), static_cast<Index>(count), diag_);
-    work += kWorkOfValue * static_cast<Index>(count) * q_;
-    interrupt_.poll(kWorkOfValue * static_cast<Index>(count) * q_);
-    return rows_.at(k);
+    const Index count = std::min<Index>(static_cast<Index>(absent_.size()), kRowsAtOnce - 1);
+    std::nth_element(absent_.begin(), absent_.begin() + count, absent_.end(), std::greater<>());
+    which_.assign(1, k);
+    for (Index c = 0; c < count; ++c) which_.push_back(absent_[static_cast<std::size_t>(c)].second);
   }
 
   // Moves the pair; returns how far. A coefficient that meets its bound is exactly there.
