@@ -31,7 +31,7 @@ from _report import Report
 from _scoring import Coefficients, InfeasibleError, judge
 from peers.storage import Split
 
-C, GAMMA = 2.0, 0.3
+C, GAMMA = 0.5, 0.1
 
 
 @pytest.fixture

@@ -5,9 +5,6 @@ import pickle
 import numpy as np
 import pytest
 from helpers import audit, unfinished
-from multimargin.box_interior_point import BoxInteriorPoint
-from multimargin.smo import PairDescent
-from multimargin.variable_projection import VariableProjection
 from oracle import certify, codes, full_alpha, kernel_matrix, least_violation, solve
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -17,8 +14,11 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from multimargin import Decomposition, KernelSVC
+from multimargin.box_interior_point import BoxInteriorPoint
 from multimargin.inner import CoordinateDescent, ProjectedGradient
+from multimargin.smo import PairDescent
 from multimargin.solution import Status
+from multimargin.variable_projection import VariableProjection
 from multimargin.working_set import Growing, SvmLight
 
 TOL = 1e-3
@@ -314,7 +314,7 @@ def test_the_bias_is_free_whatever_it_is_called(pair):
 
 
 def test_more_classes_are_refused_with_the_choices(wine):
-    with pytest.raises(ValueError, match="two classes") as error:
+    with pytest.raises(ValueError, match="Only binary") as error:
         svc().fit(*wine)
     text = str(error.value)
     multiclass = ("crammer-singer", "weston-watkins", "lee-lin-wahba", "msvm2", "one-vs-rest")
@@ -354,11 +354,11 @@ def test_wrappers_make_it_multiclass(wine):
     np.testing.assert_allclose(ours.decision_function(X), peer.decision_function(X), atol=1e-3)
 
 
-def test_labels_that_do_not_fit(pair):
-    X, y = pair[0], pair[1].copy()
+def test_labels_that_do_not_fit(wine):
+    X, y = wine[0][wine[1] < 2], wine[1][wine[1] < 2]
     flipped = [3, 50, 77]
     y[flipped] = 1 - y[flipped]
-    model = svc(gamma=0.1).fit(X, y)
+    model = svc(gamma=0.05).fit(X, y)
     assert set(model.suspects(3)) == set(flipped)
     eta = model.label_distribution(np.arange(len(y)))
     assert eta.shape == (len(y), 2)

@@ -27,7 +27,7 @@ class StandIn:
         self.group_of = np.zeros(self.n, dtype=int) if groups is None else np.asarray(groups)
         self.violators, self.block, self.asked = self.n, block, []
 
-    def worst(self, k, *, rank="psi", stop="psi", above=0.0, among="all"):
+    def worst(self, k, *, rank="psi", stop="psi", above=0.0, among="all", even=False):
         self.asked.append((among, above))
         inside = np.isin(np.arange(self.n), self.support)
         everyone = np.ones(self.n, dtype=bool)

@@ -137,6 +137,12 @@ def coordinate_descent(
     most_work: int = ...,
     n_threads: int = 1,
 ) -> tuple[int, int, float, int]: ...
+
+class BlockKernel:
+    def __init__(
+        self, spec: KernelSpec, samples: Samples, ids: _I64, scale: _F64 | None, n_threads: int
+    ) -> None: ...
+
 def pair_descent(
     K: _Floats,
     diag: _F64,
@@ -146,9 +152,11 @@ def pair_descent(
     high: _F64,
     eps: float,
     max_iter: int,
-    width: float = ...,
-    room: np.ndarray | None = None,
     most_work: int = ...,
+    kernel: BlockKernel | None = None,
+    store: _Floats | None = None,
+    slots: _I64 | None = None,
+    columns: _I64 | None = None,
 ) -> tuple[int, float, int]: ...
 def projected_gradient(
     machine: str,

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .problems.base import ON_BOUND
 from .typing import FloatArray
 
 if TYPE_CHECKING:
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
 
 _ROUNDING = 1e-12  # of Σ_i max(|low_i|, |high_i|): by how much total may miss the sums that there are
 _EXACT = 1e-15  # the same, for a sum that counts as met
+_NOISE = 1e-15  # of w_i and λ: the rounding of their sum
+_MOST_NOISE = 1e-14  # the same, of high_i - low_i at most
 _MOST_SECANTS = 200
 _MOST_REPAIRS = 4
 
@@ -48,22 +49,30 @@ def project_balanced(
     --------
     >>> import numpy as np
     >>> from multimargin.balanced_box import project_balanced
-    >>> project_balanced(np.array([3.0, 0.5, -1.0]), np.array([0.0, 0.0, -1.0]), np.array([1.0, 1.0, 0.0]), 0.0)
-    array([ 1. ,  0. , -1. ])
+    >>> low, high = np.array([0.0, 0.0, -1.0]), np.array([1.0, 1.0, 0.0])
+    >>> project_balanced(np.array([3.0, 0.5, -1.0]), low, high, total=0.5)
+    array([ 1. ,  0.5, -1. ])
     """
     check_projection(method)
-    if not np.isfinite(w).all() or not (low <= high).all():
-        raise ValueError("w must be finite, and low at most high.")
+    if not (low <= high).all() or not np.isfinite(high - low).all():
+        raise ValueError("low and high must be finite, and low at most high.")
+    if not np.isfinite(w).all():
+        raise ValueError("w must be finite.")
     scale = float(np.maximum(np.abs(low), np.abs(high)).sum())
     least, most = float(low.sum()), float(high.sum())
     if not least - _ROUNDING * scale <= total <= most + _ROUNDING * scale:
         raise ValueError(f"total must be between {least} and {most}, the sums of the bounds, got {total}.")
-    for _ in range(_MOST_REPAIRS):
-        w = w + ROOTS[method](w, low, high, total)
-        z = np.clip(w, low, high)
-        if abs(z.sum() - total) <= _EXACT * scale:
+    x = w + ROOTS[method](w, low, high, total)
+    for repair in range(_MOST_REPAIRS):
+        z = np.clip(x, low, high)
+        missing, free = total - float(z.sum()), int(((low < x) & (x < high)).sum())
+        if abs(missing) <= _EXACT * (np.abs(z).sum() + abs(total)):
             break
-    return z
+        # The root of a w much larger than the box is rounded too much. x is as large as the box.
+        x = x + (missing / free if free and not repair else ROOTS[method](x, low, high, total))
+    # What only rounding keeps off a bound is there.
+    noise = np.minimum(_NOISE * (np.abs(w) + np.abs(x - w)), _MOST_NOISE * (high - low))
+    return np.where(x - low <= noise, low, np.where(high - x <= noise, high, x))
 
 
 def _root_at_median(w: FloatArray, low: FloatArray, high: FloatArray, total: float) -> float:
@@ -138,8 +147,13 @@ def _secants(
             step = (trial - lower) / max(below / r - 1.0, 0.1)
             following = min(trial + step, 0.75 * upper + 0.25 * trial)
             lower, below = trial, r
-        ratio = 1.0 - below / above if plain else (upper - lower) / (upper - following)
-        trial = upper - (upper - lower) / ratio if plain else following
+        if plain:
+            ratio = 1.0 - below / above
+            trial = upper - (upper - lower) / ratio
+        elif lower < following < upper:
+            ratio, trial = (upper - lower) / (upper - following), following
+        else:
+            break
     return trial
 
 
@@ -159,6 +173,7 @@ class BalancedBox:
     """The feasible set of a block with the sum that its samples have at the start."""
 
     def __init__(self, problem: Problem, block: Block, method: str) -> None:
+        self.problem = problem
         self.low, self.high = problem.bounds(block.y, block.C)
         self.total, self.method = float(block.alpha.sum()), method
 
@@ -166,16 +181,18 @@ class BalancedBox:
         """The nearest point of the set to ``w`` (q, 1)."""
         return project_balanced(w[:, 0], self.low, self.high, self.total, self.method)[:, None]
 
+    def towards(self, block: Block, target: FloatArray, step: float) -> FloatArray:
+        """The point at this part, up to 1, of the way to ``target``."""
+        z = target if step == 1 else block.alpha + step * (target - block.alpha)
+        return np.clip(z, self.low[:, None], self.high[:, None])
+
     def closeness(self, block: Block) -> float:
         """The violation at the best bias; G is shifted by this bias.
 
-        It is half of max -G over the samples that can grow plus max G over those that can shrink, and 0 where
-        all samples are at the same end: then nothing can move.
+        It is 0 where all samples are at the same end: then nothing can move.
         """
-        a, slack = block.alpha[:, 0], ON_BOUND * block.C
-        grow = (-block.G[a < self.high - slack, 0]).max(initial=-np.inf)
-        shrink = block.G[a > self.low + slack, 0].max(initial=-np.inf)
-        if np.isneginf(grow) or np.isneginf(shrink):
+        shift = self.problem.centre(block.rows())
+        if not np.isfinite(shift):
             return 0.0
-        block.G[:] += 0.5 * (grow - shrink)
-        return max(0.5 * float(grow + shrink), 0.0)
+        block.G[:] += shift
+        return float(self.problem.measure(block.rows())[0].max())

@@ -2,14 +2,14 @@
 
     minimise  ½ ⟨x, K x⟩ + ⟨c, x⟩   subject to   low ≤ x ≤ high,   Σ_i x_i = total
 
-With the distances l = x - low and u = high - x from the bounds, their multipliers λ, μ ≥ 0 and the bias b of the
-sum, a point is optimal where K x + c + b - λ + μ = 0, l λ = 0, u μ = 0. Mehrotra's predictor-corrector method
-makes Newton steps for l λ = u μ = σ, each from one Cholesky factor:
+With the distances l = x - low and u = high - x from the bounds, their multipliers λ, μ ≥ 0 and the bias b of
+the sum, a point is optimal where K x + c + b - λ + μ = 0, l λ = 0, u μ = 0. Mehrotra's predictor-corrector
+method makes Newton steps for l λ = u μ = σ, each from one Cholesky factor:
 
     (K + D) dx + db = t,   Σ_i dx_i = 0,        D = λ/l + μ/u
 
-It takes 10 to 30 steps whatever the condition of K, of q³/3 multiply-adds each: the role of pr_LOQO in SVM-light
-and in Serafini, Zanghirati & Zanni's tables.
+It takes 10 to 30 steps whatever the condition of K, of q³/3 multiply-adds each: the role of pr_LOQO in
+SVM-light and in Serafini, Zanghirati & Zanni's tables.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _ROUNDS = 4  # of rounding, each more exact than the one before
 class BoxInteriorPoint(InnerSolver):
     """Interior point over all samples of a block that are coupled by their sum; see the module's head.
 
-    For small blocks, or as a reference: a step costs the cube of the block's size, and two copies of the kernel
-    block are kept in float64. A result whose dual is not lower is thrown away.
+    For small blocks, or as a reference: a step costs the cube of the block's size, and two copies of the
+    kernel block are kept in float64. A result whose dual is not lower is thrown away.
 
     Parameters
     ----------
@@ -141,9 +141,7 @@ class _Interior:
         pairs = (self.l, dx), (self.u, -dx), (self.lam, dlam), (self.mu, dmu)
         return min(step_length(value, change) for value, change in pairs)
 
-    def _newton(
-        self, low: FloatArray, high: FloatArray
-    ) -> tuple[FloatArray, float, FloatArray, FloatArray]:
+    def _newton(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, float, FloatArray, FloatArray]:
         """(dx, db, dλ, dμ) that take the products l λ and u μ down by ``low`` and ``high``."""
         residual = self.gradient + self.bias - self.lam + self.mu
         both = np.column_stack([-residual - low / self.l + high / self.u, np.ones(len(low))])
@@ -187,16 +185,28 @@ class _Interior:
         residual = self.gradient + self.bias - self.lam + self.mu
         if left.max() > eps or np.abs(residual).max() > eps:
             return False
+        if not self._keeps_sum(*self._ranges(low, high)):
+            return False
         moved = np.where(low, self.l, np.where(high, self.u, 0.0))
         root = np.sqrt(self.diagonal)
         return bool(root.max() * float(root @ moved) <= eps)
+
+    def _ranges(self, low: np.ndarray, high: np.ndarray) -> tuple[FloatArray, FloatArray]:
+        """Least and largest values with samples on their bounds there."""
+        box = self.box
+        return np.where(high, box.high, box.low), np.where(low, box.low, box.high)
+
+    def _keeps_sum(self, least: FloatArray, most: FloatArray) -> bool:
+        """Whether a point between has the sum, to rounding: where costs are tiny, all may seem on bounds."""
+        slack = 1e-12 * float((self.box.high - self.box.low).sum())
+        return bool(least.sum() - slack <= self.box.total <= most.sum() + slack)
 
     def rounded(self) -> FloatArray:
         """The point with samples on their bounds there, the free ones moved to keep the sum."""
         low, high = self._on_bounds()
         box = self.box
         x = np.where(self.l < self.u, box.low + self.l, box.high - self.u)
-        least, most = np.where(high, box.high, box.low), np.where(low, box.low, box.high)
-        if least.sum() <= box.total <= most.sum():
-            return project_balanced(x, least, most, box.total)
+        least, most = self._ranges(low, high)
+        if self._keeps_sum(least, most):
+            return project_balanced(x, least, most, float(np.clip(box.total, least.sum(), most.sum())))
         return project_balanced(x, box.low, box.high, box.total)

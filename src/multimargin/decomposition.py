@@ -238,6 +238,11 @@ class Decomposition:
         """Share of the memory budget for kernel blocks of large working sets."""
         return max(self.working_set.block_share, _SETTLE_SHARE if self.settle else 0.0)
 
+    @property
+    def lazy_blocks(self) -> bool:
+        """Whether large blocks need only the kernel rows that the inner solver asks for."""
+        return self.inner.lazy and self.working_set.grows
+
     def _finish(self, engine: Engine, monitor: Monitor, tol: float) -> None:
         """What ``polish`` and ``settle`` ask for: one more block, by coordinate descent."""
         if engine.n <= self.polish:

@@ -264,6 +264,7 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
             self.dtype,
             bool(self.shrinking),
             seed,
+            method.lazy_blocks,
         )
         engine: Engine
 
@@ -366,4 +367,5 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         tags = super().__sklearn_tags__()
         pairwise = self.kernel == "precomputed" or getattr(self.kernel, "pairwise", False)
         tags.input_tags.pairwise = bool(pairwise)
+        tags.classifier_tags.multi_class = self.machine != "c-svc"
         return tags

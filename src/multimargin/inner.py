@@ -39,6 +39,7 @@ class Block(NamedTuple):
     G: FloatArray  # (q, m)
     y: LabelArray
     C: FloatArray
+    lazy: bool = False  # whether K is only room for rows that the engine's solver will compute
 
     def rows(self) -> Rows:
         """The block's samples as the machine sees them."""
@@ -60,6 +61,7 @@ class InnerSolver(ABC):
     measure: ClassVar[
         str
     ]  # what ``eps`` bounds: "psi" (max ψ_i, in units of the scores) or "gain" (max g_i/c_i)
+    lazy: ClassVar[bool] = False  # whether it looks at few rows of K, so that engines may compute only those
 
     @property
     def keeps_sums(self) -> bool:
@@ -262,6 +264,10 @@ class RowSets:
         """The nearest point of the set to ``w``."""
         return self.problem.project(w, block.y, block.C)
 
+    def towards(self, block: Block, target: FloatArray, step: float) -> FloatArray:
+        """The point at this part, up to 1, of the way to ``target``."""
+        return target if step == 1 else block.alpha + step * (target - block.alpha)
+
     def closeness(self, block: Block) -> float:
         """How far the block is from solved."""
         return float(self.problem.closeness(*self.problem.measure(block.rows()), block.C).max())
@@ -332,14 +338,15 @@ class ProjectedGradient(InnerSolver):
         for iteration in range(self.max_iter):
             if left <= eps:
                 break
-            d = feasible.project(block, w - rho * F) - w
+            target = feasible.project(block, w - rho * F)
+            d = target - w
             Hd = K @ d
             slope, curvature = float(np.vdot(F, d)), float(np.vdot(d, Hd))
             theta = 1.0
             search = not pairs or f + slope + 0.5 * curvature > f_ref  # the first length is a guess
             if search and curvature > 0:
                 theta = min(1.0, -slope / curvature)
-            w += theta * d
+            w[:] = feasible.towards(block, target, theta)
             F += theta * Hd
             f += theta * slope + 0.5 * theta**2 * curvature
             pairs = [*pairs, (theta**2 * float(np.vdot(d, d)), theta**2 * curvature)][-self.memory - 1 :]

@@ -3,10 +3,10 @@
 Over the block's box and sum (``balanced_box.py``), from z = α_W with the gradient G, step ℓ = 1, 2, … is
 
     z̄ = P(z - ρ G),   d = z̄ - z,   z ← z + θ d,   θ = min(1, -⟨d, G⟩ / ⟨d, K d⟩),   θ = 1 for ℓ = 1
-    ρ ← ⟨d, K d⟩ / ‖K d‖²  where ℓ mod ℓ̃ < ℓ̃ / 2,   ‖d‖² / ⟨d, K d⟩  elsewhere,   as it was where ‖K d‖² ≤ ε ‖d‖²
+    ρ ← ⟨d, K d⟩ / ‖K d‖²  where ℓ mod ℓ̃ < ℓ̃ / 2,   ‖d‖² / ⟨d, K d⟩  elsewhere
 
-with the scaling S = I. The product K z̄ is all of the cost, and z̄ is mostly 0: only the kernel rows of its other
-entries are used.
+with the scaling S = I; ρ stays as it was where ‖K d‖² ≤ ε ‖d‖². The product K z̄ is all of the cost, and z̄ is
+mostly 0: only the kernel rows of its other entries are used.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class VariableProjection(InnerSolver):
     Parameters
     ----------
     max_iter : int
-        Largest number of steps; where they do not suffice and the first one led up, the block is left as it was.
+        Largest number of steps. A block that they left with a larger dual (the first may lead up) is
+        put back.
     rho : float
         The first projection parameter ρ₁.
     period : int
@@ -88,7 +89,7 @@ class VariableProjection(InnerSolver):
             if not theta > 0 or not d.any():
                 break
             steps += 1
-            z[:] = target if theta == 1.0 else z + theta * d
+            z[:] = box.towards(block, target, theta)
             Kz += theta * Kd
             G += theta * Kd
             if curvature > 0 and length > self.flat * np.vdot(d, d):

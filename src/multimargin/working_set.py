@@ -185,6 +185,9 @@ class Growing(WorkingSet):
     those that violate, and at least ``least``.
     Where the set would pass ``most`` or its kernel block the memory budget, only a part of the support
     vectors takes part: the worst violators for one half, then a random choice, free before bounded ones.
+    With ``reach``, bounded support vectors that are farther inside the margin than that stay out until the
+    scores bring them nearer. With ``even``, newcomers are taken evenly from the classes: where a sum of
+    coefficients is kept, samples of one class alone can hardly move.
     """
 
     name: ClassVar[str] = "growing"
@@ -196,6 +199,8 @@ class Growing(WorkingSet):
     share: float = 0.3
     least: int = 128
     most: int | None = None
+    reach: float = math.inf
+    even: bool = False
 
     def __post_init__(self) -> None:
         _check_size("start", self.start)
@@ -217,7 +222,10 @@ class Growing(WorkingSet):
             worst = engine.worst(1, rank=self.rank, stop=stop, above=tol)
             if not len(worst.ids):
                 return
-            support, new = engine.support, self._newcomers(engine, stop, tol, largest)
+            new = self._newcomers(engine, stop, tol, largest)
+            support = engine.support
+            if self.reach < math.inf:
+                support = engine.unsettled(support, self.reach + worst.violation)
             room = largest - len(new)
             if len(support) > room:
                 violators = engine.worst(room, rank=self.rank, stop=stop, above=tol, among="support").ids
@@ -234,7 +242,8 @@ class Growing(WorkingSet):
     def _newcomers(self, engine: Engine, stop: str, tol: float, largest: int) -> IntArray:
         """The worst violators among the samples that are no support vectors."""
         most = max(self.least, int(self.share * len(engine.support)))
-        new = engine.worst(min(most, (largest + 1) // 2), rank=self.rank, stop=stop, above=tol, among="rest")
+        most = min(most, (largest + 1) // 2)
+        new = engine.worst(most, rank=self.rank, stop=stop, above=tol, among="rest", even=self.even)
         return new.ids[: max(self.least, engine.violators // 2)]
 
 

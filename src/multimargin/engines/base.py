@@ -49,6 +49,7 @@ class EngineOptions:
     dtype: str = "auto"  # of kernel rows: "auto", "float32" or "float64"
     shrinking: bool = True
     seed: int = 0
+    lazy_blocks: bool = False  # whether rows of kept blocks may be left to be computed by ``solve``
 
 
 @dataclass
@@ -104,19 +105,30 @@ class Engine(ABC):
     # -- look ------------------------------------------------------------------------------------
     @abstractmethod
     def worst(
-        self, k: int, *, rank: str = "psi", stop: str = "psi", above: float = 0.0, among: str = "all"
+        self,
+        k: int,
+        *,
+        rank: str = "psi",
+        stop: str = "psi",
+        above: float = 0.0,
+        among: str = "all",
+        even: bool = False,
     ) -> Worst:
         """The ``k`` samples with the largest ``rank`` whose ``stop`` measure exceeds ``above``.
 
         Measures are "psi" (violation) and "gain" (gap). ``among`` is "all", "support", "rest" or "near":
         with shrinking an engine may then examine fewer than all samples, as long as those show a violation
-        above ``above``.
+        above ``above``. With ``even``, as many samples of every class as there are, up to its share of ``k``.
         """
 
     @property
     @abstractmethod
     def support(self) -> IntArray:
         """Ids of the samples with alpha ≠ 0, ascending."""
+
+    @abstractmethod
+    def unsettled(self, ids: IntArray, reach: float) -> IntArray:
+        """Those of ``ids`` that are off their bounds, or less than ``reach`` from leaving them."""
 
     @abstractmethod
     def groups(self, ids: IntArray) -> np.ndarray:

@@ -26,6 +26,12 @@ from .numpy import NumpyEngine
 FLOAT64_SAMPLES = 2048
 # A descent takes at most as much work as all before it, or this: about half a second. Then others have a say.
 _LEAST_WORK = 1_000_000_000
+# What memory costs that is touched for the first time, in the arithmetic of a kernel value.
+_WORK_OF_TOUCHING = 100
+_ROOM_BYTES, _LEAST_ROOM = (
+    48 << 20,
+    64,
+)  # for rows of lazy blocks: at most so many bytes, at least so many rows
 
 
 class CpuEngine(NumpyEngine):
@@ -39,6 +45,8 @@ class CpuEngine(NumpyEngine):
     def _load(self) -> None:
         self._layout: Layout | None = None
         self._kept: KeptBlock | None = None
+        self._room = np.empty(0, dtype=self._row_dtype())  # for the rows of lazy blocks
+        self._moves = np.zeros(self.n, dtype=np.int64)  # in lazy blocks
         self._work_at_finish = 0
         if self.task.kernel.native is not None:
             dtype = "float64" if self._row_dtype() == np.float64 else self.options.dtype
@@ -86,6 +94,8 @@ class CpuEngine(NumpyEngine):
     def block(self, W: IntArray, keep: bool = False) -> Block:
         if not keep:
             return super().block(W)
+        if self._is_lazy:
+            return self._lazy_block(W)
         if self._kept is None:
             self._kept = KeptBlock(self.n, self.largest_block(), self.dtype)
         if self._in_store(W):
@@ -103,6 +113,22 @@ class CpuEngine(NumpyEngine):
         every = np.arange(len(kept.members))
         kept.kernel[every, every] = self.diagonal[kept.members]
         return self._block_of(kept.members, kept.kernel)
+
+    @property
+    def _is_lazy(self) -> bool:
+        """Whether kept blocks are lazy; a small kernel matrix is as soon computed as a whole."""
+        return self.options.lazy_blocks and self._layout is not None and self.n > FLOAT64_SAMPLES
+
+    def largest_block(self) -> int:
+        return self.n if self._is_lazy else super().largest_block()
+
+    def _lazy_block(self, W: IntArray) -> Block:
+        """With room for some rows of K: no more than is fast to reach, and no fewer than a solver needs."""
+        q, values = len(W), min(self._block_bytes(), _ROOM_BYTES) // self.dtype.itemsize
+        rows = min(q, max(_LEAST_ROOM, values // q))
+        if len(self._room) < rows * q:
+            self._room = np.empty(max(rows * q, values), dtype=self.dtype)
+        return self._block_of(W, self._room[: rows * q].reshape(rows, q))._replace(lazy=True)
 
     def _in_store(self, W: IntArray) -> bool:
         """Whether the row store is K_WW itself: all samples in their order, once all rows are computed."""
@@ -185,22 +211,36 @@ class CpuEngine(NumpyEngine):
         return int(_core.balanced_gradient(*arrays, eps, inner.max_iter, *lengths, *last)[0])
 
     def _move_pairs(self, inner: PairDescent, block: Block, eps: float) -> int:
+        source: dict[str, Any] = {}
+        if block.lazy:
+            W = block.W
+            kernel = _core.BlockKernel(self._spec, self._samples, W, self._scale, self.options.n_threads)
+            source = {"kernel": kernel, "store": self._store, "slots": self.cache.peek(W), "columns": W}
         low, high = bounds(self.problem, block)
         steps, _, work = _core.pair_descent(
             block.K,
-            block.diagonal,
-            block.G,
-            block.alpha,
-            low,
-            high,
-            eps,
-            inner.max_iter,
-            math.inf if inner.reach is None else inner.reach,
-            None if self._kept is None else self._kept.room,
-            max(self.work, _LEAST_WORK),
+            diag=block.diagonal,
+            G=block.G,
+            alpha=block.alpha,
+            low=low,
+            high=high,
+            eps=eps,
+            max_iter=inner.max_iter,
+            most_work=max(self.work, _LEAST_WORK),
+            **source,
         )
-        self.work += int(work)
-        return int(steps)
+        self.work += work
+        return steps
+
+    def _worth_keeping(self, block: Block, moved: IntArray) -> np.ndarray | None:
+        """After a lazy block: samples off their bounds, once their repeated rows cost more than memory."""
+        if self._layout is None or not block.lazy:
+            return None
+        ids = block.W[moved]
+        self._moves[ids] += 1
+        dear = self._moves[ids] * self._layout.work(self.task.X) >= _WORK_OF_TOUCHING
+        free = self.problem.group(block.alpha[moved], block.y[moved], block.C[moved]) == 0
+        return np.asarray(dear & free)
 
     def _descend(self, inner: CoordinateDescent, block: Block, eps: float) -> int:
         alpha, G = (block.alpha.copy(), block.G.copy()) if inner.finish else (block.alpha, block.G)

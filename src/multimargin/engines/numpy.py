@@ -58,6 +58,7 @@ class NumpyEngine(Engine):
         row_bytes = int((1 - options.block_share) * options.cache_bytes)
         self.cache = RowCache(min(self.n, row_bytes // (self.n * self.dtype.itemsize)), self.n)
         self._store = np.empty((self.cache.capacity, self.n), dtype=self.dtype)
+        self._passing = np.empty((0, self.n), dtype=self.dtype)  # rows that are not kept
         self._set_support()
         self._ridge = self.problem.ridge(task.C)
         self.diagonal = self._check_diagonal(self._exact_diagonal())
@@ -126,20 +127,29 @@ class NumpyEngine(Engine):
     # -- look --------------------------------------------------------------------------------------
     @timed("selection")
     def worst(
-        self, k: int, *, rank: str = "psi", stop: str = "psi", above: float = 0.0, among: str = "all"
+        self,
+        k: int,
+        *,
+        rank: str = "psi",
+        stop: str = "psi",
+        above: float = 0.0,
+        among: str = "all",
+        even: bool = False,
     ) -> Worst:
         if among == "near" and (near := self._near()) is not None:
-            found = self._worst_of(near, k, rank, stop, above)
+            found = self._worst_of(near, k, rank, stop, above, even)
             if found.violation > above:
                 return found
         ids = {"all": None, "near": None, "support": self.support, "rest": self._rest}[among]
-        found = self._worst_of(ids, k, rank, stop, above)
+        found = self._worst_of(ids, k, rank, stop, above, even)
         if among == "near" and self.options.shrinking:
             self._calm = np.where((self._psi == 0) & ~self._is_support, self._calm + 1, 0)
             self._near_ids, self._checks = np.flatnonzero(self._calm < _CALM_CHECKS), 0
         return found
 
-    def _worst_of(self, ids: IntArray | None, k: int, rank: str, stop: str, above: float) -> Worst:
+    def _worst_of(
+        self, ids: IntArray | None, k: int, rank: str, stop: str, above: float, even: bool
+    ) -> Worst:
         if ids is not None and not len(ids):
             return Worst(np.empty(0, dtype=np.int64), 0.0, math.nan)
         self._measure(ids)
@@ -149,7 +159,13 @@ class NumpyEngine(Engine):
         value = psi / self.problem.kappa if stop == "psi" else closeness(psi, gain, self.task.C[at])
         score = np.where(value > above, psi if rank == "psi" else gain, -1.0)
         self.violators = int(np.count_nonzero(score > 0))
-        top = _largest(score, k)
+        if even:
+            y, m = self.task.y[at], self.problem.m
+            tops = [_largest(np.where(y == r, score, -1.0), -(-k // m)) for r in range(m)]
+            turns = np.concatenate([np.arange(len(top)) for top in tops])
+            top = np.concatenate(tops)[np.argsort(turns, kind="stable")]
+        else:
+            top = _largest(score, k)
         return Worst(
             top if ids is None else ids[top],
             float(value.max()),
@@ -177,6 +193,9 @@ class NumpyEngine(Engine):
     def _list_support(self) -> None:
         self._support = np.flatnonzero(self._is_support)
         self._rest = np.flatnonzero(~self._is_support)
+
+    def unsettled(self, ids: IntArray, reach: float) -> IntArray:
+        return np.asarray(ids[~self.problem.settled(self._all_rows().take(ids), reach)])
 
     def groups(self, ids: IntArray) -> np.ndarray:
         return self.problem.group(self.alpha[ids], self.task.y[ids], self.task.C[ids])
@@ -212,7 +231,7 @@ class NumpyEngine(Engine):
             return False
         # G_new - G_old = K_WW delta on W, so the exact change of the dual needs no further product.
         self.dual += 0.5 * float(np.vdot(block.G[moved] + self.G[W[moved]], delta[moved]))
-        for store, slots, which in self._rows(W[moved]):
+        for store, slots, which in self._rows(W[moved], self._worth_keeping(block, moved)):
             self._add_to_gradient(store, slots, delta[moved[which]])
         if self._ridge is not None:
             self.G[W[moved]] += self._ridge[W[moved], None] * delta[moved]
@@ -222,6 +241,10 @@ class NumpyEngine(Engine):
             self._is_support[W] = now
             self._list_support()
         return True
+
+    def _worth_keeping(self, block: Block, moved: IntArray) -> np.ndarray | None:
+        """Whose rows to keep, as a mask; None is all."""
+        return None
 
     @timed("gradient")
     def place(self, alpha: FloatArray) -> None:
@@ -268,27 +291,35 @@ class NumpyEngine(Engine):
     def column(self, i: int) -> FloatArray:
         return self._exact_scores(np.array([i]), np.ones((1, 1)))[:, 0]
 
-    def _rows(self, ids: IntArray) -> Iterator[tuple[np.ndarray, IntArray, IntArray]]:
+    def _rows(
+        self, ids: IntArray, kept: np.ndarray | None = None
+    ) -> Iterator[tuple[np.ndarray, IntArray, IntArray]]:
         """Kernel rows of ``ids`` as (store, slots, positions in ids): the cached, then the computed.
 
         What does not fit beside the cached ones passes through a work space: if it took their place, a
-        working set a little larger than the cache would find nothing there the next time.
+        working set a little larger than the cache would find nothing there the next time. So does what is
+        not worth keeping, by the mask ``kept``: touching memory for the first time takes longer than
+        computing a row of most kernels.
         """
         slots = self.cache.lookup(ids)
         found = np.flatnonzero(slots >= 0)
         if len(found):
             yield self._store, slots[found], found
         missing = np.flatnonzero(slots < 0)
-        kept = self.cache.capacity - len(found)
-        for which in _chunks(missing[:kept], self._rows_at_once()):
+        stay = missing if kept is None else missing[kept[missing]]
+        stay = stay[: self.cache.capacity - len(found)]
+        for which in _chunks(stay, self._rows_at_once()):
             at = self.cache.admit(ids[which])
             self._fill_rows(ids[which], self._store, at)
             yield self._store, at, which
         passing = min(self._rows_at_once(), _LEAST_ROWS)
-        for which in _chunks(missing[kept:], passing):
-            store, at = np.empty((len(which), self.n), dtype=self.dtype), np.arange(len(which))
-            self._fill_rows(ids[which], store, at)
-            yield store, at, which
+        pass_by = np.setdiff1d(missing, stay, assume_unique=True)
+        if len(pass_by) and not len(self._passing):
+            self._passing = np.empty((passing, self.n), dtype=self.dtype)
+        for which in _chunks(pass_by, passing):
+            at = np.arange(len(which), dtype=np.int64)
+            self._fill_rows(ids[which], self._passing, at)
+            yield self._passing, at, which
 
     @timed("kernel rows")
     def _fill_rows(self, ids: IntArray, store: np.ndarray, slots: IntArray) -> None:

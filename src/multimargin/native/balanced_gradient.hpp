@@ -10,7 +10,7 @@
 
 namespace multimargin {
 
-// As RowSets (projected_gradient.hpp). Rows have one value, G is judged at its best bias, and closeness is the violation.
+// As RowSets (projected_gradient.hpp). Rows have one value, and closeness is the violation at the best bias.
 template <class T>
 class BalancedSet {
  public:
@@ -37,10 +37,10 @@ class BalancedSet {
     box_.project(target, target);
   }
 
-  // <G, d>. d sums to zero: G may be taken from its middle, which is rounded less.
+  // <G, d>. d sums to zero: G may be taken at its best bias, where that of free samples is small, and rounded less.
   double slope(const double* G, const double* d) const {
-    const double middle = 0.5 * (max_of(G, b_.q) + min_over(b_.q, [=](Index i) { return G[i]; }));
-    return sum_over(b_.q, [=](Index i) { return (G[i] - middle) * d[i]; });
+    const double bias = measure_balanced(box_, G, b_.alpha, b_.q).bias;
+    return sum_over(b_.q, [=](Index i) { return (G[i] + bias) * d[i]; });
   }
 
   void multiply(const double* d, double* Kd) { product_(d, Kd); }

@@ -41,7 +41,7 @@ auto with_balanced_block(const KernelRows& K, const Matrix& G, const Matrix& alp
                          const ConstVector& high, const std::string& projection, Work work) {
   const Index q = length(G);
   require(length(K) == q && length(K, 1) == q, "K must be square, with one row a row of G");
-  require(length(G, 1) == 1 && length(alpha) == q && length(alpha, 1) == 1, "G and alpha must be columns, one row each");
+  require(length(G, 1) == 1 && length(alpha) == q && length(alpha, 1) == 1, "G and alpha must have one column");
   require(length(low) == q && length(high) == q, "low and high must have one value a row of G");
   const BalancedRoot root = find_balanced_root(projection);
   return with_rows(K, [&](const auto* first, Index stride) {

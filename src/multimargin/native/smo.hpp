@@ -13,11 +13,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
+#include <functional>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "aligned_buffer.hpp"
 #include "block.hpp"
+#include "block_kernel.hpp"
 #include "interrupt.hpp"
 #include "reduce.hpp"
 
@@ -106,158 +109,208 @@ MULTIMARGIN_CLONES Index best_partner(Index n, const T* __restrict row, const T*
 
 }  // namespace pairs
 
-// The descent over the samples `active` of a block (one column: block.m == 1). Others keep alpha and G as they were.
-// The result is in alpha and G, which belong together also when an interrupt leaves run() half way.
+// Where kernel rows of a block come from that are not there yet.
+template <class T>
+struct PairSource {
+  const BlockKernel* kernel = nullptr;  // computes any of them; null where all rows are there
+  const T* store = nullptr;             // values against all samples, for those with slot >= 0; or null
+  Index store_stride = 0;
+  const Index* slots = nullptr;    // (q,)
+  const Index* columns = nullptr;  // (q,) of the store
+};
+
+// Kernel rows of a block of q samples: all of them, row k at K + k * stride, or some, each at one of `room` places. A row
+// that is asked for and not there is copied or computed; where no place is free, it takes that of one not used lately
+// (the clock algorithm).
+template <class T>
+class PairRows {
+ public:
+  static constexpr Index kLeastRoom = 64;  // places, or as many as there are rows
+
+  PairRows(T* K, Index stride, Index room, Index q, const double* diag, PairSource<T> source)
+      : K_(K), stride_(stride), room_(room), q_(q), diag_(diag), source_(source) {
+    if (!source.kernel) return;
+    places_.assign(static_cast<std::size_t>(q), -1);
+    owners_.assign(static_cast<std::size_t>(room), -1);
+    recent_.assign(static_cast<std::size_t>(room), 0);
+  }
+
+  const T* at(Index k) {
+    if (places_.empty()) return K_ + k * stride_;
+    recent_[places_[k]] = 1;
+    return K_ + places_[k] * stride_;
+  }
+  bool is_there(Index k) const { return places_.empty() || places_[k] >= 0; }
+  bool is_stored(Index k) const { return source_.store && source_.slots[k] >= 0; }
+
+  // Both leave the row of sample `pinned` where it is.
+  void copy(Index k, Index pinned) {
+    T* row = K_ + take_place(k, pinned) * stride_;
+    gather_row(source_.store + source_.slots[k] * source_.store_stride, source_.columns, q_, row);
+    row[k] = static_cast<T>(diag_[k]);
+  }
+  void compute(const std::vector<Index>& which, Index pinned) {
+    taken_.clear();
+    for (Index k : which) taken_.push_back(take_place(k, pinned));
+    source_.kernel->rows(which.data(), static_cast<Index>(which.size()), K_, stride_, taken_.data());
+    for (Index k : which) K_[places_[k] * stride_ + k] = static_cast<T>(diag_[k]);
+  }
+
+ private:
+  Index take_place(Index k, Index pinned) {
+    for (;; hand_ = (hand_ + 1) % room_) {
+      const Index owner = owners_[hand_];
+      if (owner >= 0 && (owner == pinned || std::exchange(recent_[hand_], 0))) continue;
+      if (owner >= 0) places_[owner] = -1;
+      owners_[hand_] = k;
+      recent_[hand_] = 1;
+      places_[k] = hand_;
+      const Index place = hand_;
+      hand_ = (hand_ + 1) % room_;
+      return place;
+    }
+  }
+
+  T* K_;
+  Index stride_, room_, q_;
+  const double* diag_;
+  PairSource<T> source_;
+  Index hand_ = 0;
+  std::vector<Index> places_, owners_, taken_;  // of each sample, -1 where it has none; the sample of each place
+  std::vector<char> recent_;                    // used since the hand passed
+};
+
+struct PairResult {
+  Index steps;
+  double violation;
+  Index work;  // in the time of a multiply-add
+};
+
+// The descent: the result is in alpha and G, which belong together also when an interrupt leaves run() half way.
 template <class T>
 class PairDescent {
  public:
-  // room: memory for copies of the active part of rows; without enough of it rows are read where they are.
-  PairDescent(const Block<T>& block, const double* diag, const double* low, const double* high,
-              std::vector<Index> active, T* room, Index room_size)
-      : b_(block), diag_(diag), low_(low), high_(high), active_(std::move(active)),
-        n_(static_cast<Index>(active_.size())) {
-    gathers_ = n_ < b_.q;
-    stride_ = (n_ + 31) / 32 * 32;
-    if (gathers_) {
-      slots_.assign(static_cast<std::size_t>(n_), nullptr);
-      room_ = room;
-      rows_in_room_ = room_size / std::max<Index>(stride_, 1);
+  PairDescent(Index q, PairRows<T>& rows, const double* diag, const double* low, const double* high, double* G,
+              double* alpha)
+      : q_(q), rows_(rows), diag_(diag), low_(low), high_(high), G_(G), alpha_(alpha) {
+    const Index stride = (q + 31) / 32 * 32;  // what first_equal reads in one go
+    up_ = search_.reserve(6 * stride);
+    lower_ = up_ + stride;
+    above_ = lower_ + stride;
+    below_ = above_ + stride;
+    diagonal_ = below_ + stride;
+    score_ = diagonal_ + stride;
+    std::fill_n(score_, stride, T(0));
+    double largest = 0.0;
+    for (Index k = 0; k < q; ++k) {
+      diagonal_[k] = static_cast<T>(diag[k]);
+      largest = std::max(largest, diag[k]);
+      mark(k);
     }
-    load();
+    tiny_ = static_cast<T>(std::max(kTiny * largest, kTiniest));
   }
 
-  ~PairDescent() {
-    for (Index k = 0; k < n_; ++k) b_.G[active_[k]] = G_[k];
-  }
-
-  PairDescent(const PairDescent&) = delete;
-  PairDescent& operator=(const PairDescent&) = delete;
-
-  DescentResult run(double eps, Index max_iter, Index most_work) {
-    DescentResult result{0, 0, 0.0, 0};
-    if (n_ == 0) return result;
-    const T* first = row(0);
-    pairs::Extremes<T> found = search(first, first, 0.0);
-    while (result.updates < max_iter && result.work < most_work) {
-      // The search is in the precision of K, relative to the margin; what it finds is judged in double.
+  // Until the violation is at most eps, max_iter steps or most_work were made, or no step changes G any more.
+  PairResult run(double eps, Index max_iter, Index most_work) {
+    PairResult result{0, 0.0, 0};
+    if (q_ == 0) return result;
+    reference_ = G_[0];
+    pairs::Extremes<T> found = search(score_, score_, 0.0);
+    while (result.steps < max_iter && result.work < most_work) {
+      // Searches are in the precision of K, relative to the margin; what they find is judged in double.
       if (!(static_cast<double>(found.most) - static_cast<double>(found.least) > 2 * eps)) break;
       const Index i = pairs::first_equal(above_, found.tile, found.least);
-      const T* row_i = row(i);
-      const Index j = pairs::best_partner(n_, row_i, diagonal_, below_, static_cast<T>(G_[i] - reference_),
-                                          diagonal_[i], tiny_, score_);
+      const T* row_i = row(i, i, found, result.work);
+      const Index j = pairs::best_partner(q_, row_i, diagonal_, below_, found.least, diagonal_[i], tiny_, score_);
       if (j < 0 || !(G_[j] > G_[i])) break;
+      const T* row_j = row(j, i, found, result.work);
+      const double before = G_[j] - G_[i];
       const double t = step(i, j, static_cast<double>(row_i[j]));
-      if (!(t > 0.0)) break;
       reference_ = G_[i];
-      found = search(row_i, row(j), t);
-      ++result.updates;
-      result.work += kWorkOfStep + kPasses * n_;
-      interrupt_.poll(kPasses * n_);
+      found = search(row_i, row_j, t);
+      ++result.steps;
+      result.work += kWorkOfStep + kPasses * q_;
+      interrupt_.poll(kPasses * q_);
+      if (before == G_[j] - G_[i] && is_free(i) && is_free(j)) break;
     }
-    result.violation = std::max(0.0, 0.5 * (static_cast<double>(found.most) - static_cast<double>(found.least)));
+    const double width = static_cast<double>(found.most) - static_cast<double>(found.least);
+    result.violation = width < 0.0 ? 0.0 : 0.5 * width;
     return result;
   }
 
  private:
-  static constexpr Index kPasses = 3, kWorkOfStep = 300;  // in the time of a multiply-add
-
-  void load() {
-    G_ = state_.reserve(stride_);
-    up_ = search_.reserve(6 * stride_);
-    lower_ = up_ + stride_;
-    above_ = lower_ + stride_;
-    below_ = above_ + stride_;
-    diagonal_ = below_ + stride_;
-    score_ = diagonal_ + stride_;
-    double largest = 0.0;
-    for (Index k = 0; k < n_; ++k) {
-      const Index s = active_[k];
-      G_[k] = b_.G[s];
-      diagonal_[k] = static_cast<T>(diag_[s]);
-      largest = std::max(largest, diag_[s]);
-      mark(k);
-    }
-    tiny_ = static_cast<T>(std::max(kTiny * largest, 1e-30));
-    if (n_ > 0) reference_ = G_[0];
-  }
+  static constexpr Index kPasses = 3, kWorkOfStep = 300, kWorkOfCopy = 4, kWorkOfValue = 10;  // in multiply-adds
+  static constexpr Index kRowsAtOnce = 8;
+  static_assert(kRowsAtOnce < PairRows<float>::kLeastRoom);
+  static constexpr double kTiny = 1e-12, kTiniest = 1e-30;
 
   // Whether sample k may go up or down, for the searches.
   void mark(Index k) {
     constexpr T infinity = std::numeric_limits<T>::infinity();
-    const Index s = active_[k];
-    up_[k] = b_.alpha[s] < high_[s] ? T(0) : infinity;
-    lower_[k] = b_.alpha[s] > low_[s] ? T(0) : -infinity;
+    up_[k] = alpha_[k] < high_[k] ? T(0) : infinity;
+    lower_[k] = alpha_[k] > low_[k] ? T(0) : -infinity;
   }
 
+  bool is_free(Index k) const { return low_[k] < alpha_[k] && alpha_[k] < high_[k]; }
+
   pairs::Extremes<T> search(const T* a, const T* b, double t) {
-    return pairs::shift_gradient(n_, a, b, t, reference_, up_, lower_, G_, above_, below_);
+    return pairs::shift_gradient(q_, a, b, t, reference_, up_, lower_, G_, above_, below_);
+  }
+
+  // The kernel row of sample k; that of `pinned` stays where it is. Where it has to be computed, those of the worst
+  // violators without one are too.
+  const T* row(Index k, Index pinned, const pairs::Extremes<T>& found, Index& work) {
+    if (rows_.is_there(k)) return rows_.at(k);
+    if (rows_.is_stored(k)) {
+      rows_.copy(k, pinned);
+      work += kWorkOfCopy * q_;
+      return rows_.at(k);
+    }
+    list_violators(k, (found.least + found.most) / 2);
+    rows_.compute(which_, pinned);
+    const Index spent = kWorkOfValue * static_cast<Index>(which_.size()) * q_;
+    work += spent;
+    interrupt_.poll(spent);
+    return rows_.at(k);
+  }
+
+  // Sample k and some of the worst violators whose rows are nowhere, into which_.
+  void list_violators(Index k, T middle) {
+    absent_.clear();
+    for (Index c = 0; c < q_; ++c) {
+      if (c == k || rows_.is_there(c) || rows_.is_stored(c)) continue;
+      const T pull = std::max(middle - above_[c], below_[c] - middle);
+      if (pull > 0) absent_.push_back({pull, c});
+    }
+    const Index count = std::min<Index>(static_cast<Index>(absent_.size()), kRowsAtOnce - 1);
+    std::nth_element(absent_.begin(), absent_.begin() + count, absent_.end(), std::greater<>());
+    which_.assign(1, k);
+    for (Index c = 0; c < count; ++c) which_.push_back(absent_[static_cast<std::size_t>(c)].second);
   }
 
   // Moves the pair; returns how far. A coefficient that meets its bound is exactly there.
   double step(Index i, Index j, double kij) {
-    const Index s = active_[i], r = active_[j];
-    const double a = std::max(diag_[s] + diag_[r] - 2 * kij, static_cast<double>(tiny_));
-    const double room_i = high_[s] - b_.alpha[s], room_j = b_.alpha[r] - low_[r];
+    const double a = std::max(diag_[i] + diag_[j] - 2 * kij, static_cast<double>(tiny_));
+    const double room_i = high_[i] - alpha_[i], room_j = alpha_[j] - low_[j];
     const double t = std::min((G_[j] - G_[i]) / a, std::min(room_i, room_j));
-    b_.alpha[s] = t == room_i ? high_[s] : b_.alpha[s] + t;
-    b_.alpha[r] = t == room_j ? low_[r] : b_.alpha[r] - t;
+    alpha_[i] = t == room_i ? high_[i] : alpha_[i] + t;
+    alpha_[j] = t == room_j ? low_[j] : alpha_[j] - t;
     mark(i);
     mark(j);
     return t;
   }
 
-  // Kernel values of sample k against the active ones: in place, or copied together when first asked for.
-  const T* row(Index k) {
-    const T* whole = b_.K + active_[k] * b_.K_stride;
-    if (!gathers_) return whole;
-    if (!slots_[k]) {
-      if (copied_ < rows_in_room_) {
-        slots_[k] = room_ + copied_++ * stride_;
-      } else {
-        spare_.push_back(std::vector<T>(static_cast<std::size_t>(stride_)));
-        slots_[k] = spare_.back().data();
-      }
-      gather_row(whole, active_.data(), n_, slots_[k]);
-    }
-    return slots_[k];
-  }
-
-  static constexpr double kTiny = 1e-12;
-
-  Block<T> b_;
+  Index q_;
+  PairRows<T>& rows_;
   const double *diag_, *low_, *high_;
-  std::vector<Index> active_;
-  Index n_, stride_ = 0;
-  bool gathers_ = false;
-  T* room_ = nullptr;
-  Index rows_in_room_ = 0, copied_ = 0;
-  std::vector<T*> slots_;  // where a row was copied to
-  std::vector<std::vector<T>> spare_;
-  AlignedBuffer<double> state_;
+  double *G_, *alpha_;
   AlignedBuffer<T> search_;
-  double* G_ = nullptr;
-  T *up_ = nullptr, *lower_ = nullptr, *above_ = nullptr, *below_ = nullptr, *diagonal_ = nullptr, *score_ = nullptr;
+  std::vector<std::pair<T, Index>> absent_;  // how much samples without a row violate
+  std::vector<Index> which_;
+  T *up_, *lower_, *above_, *below_, *diagonal_, *score_;
   T tiny_ = 0;
   double reference_ = 0.0;
   Interrupt interrupt_;
 };
-
-// The samples that take part: those off their bounds, and those at one whose gradient is at most `width` on the right
-// side of the middle between the largest violators.
-inline std::vector<Index> samples_near_margin(const double* alpha, const double* G, const double* low,
-                                              const double* high, Index q, double width) {
-  double least = kInfinity, most = -kInfinity;
-  for (Index k = 0; k < q; ++k) {
-    if (alpha[k] < high[k]) least = std::min(least, G[k]);
-    if (alpha[k] > low[k]) most = std::max(most, G[k]);
-  }
-  const double middle = 0.5 * (least + most);
-  std::vector<Index> near;
-  for (Index k = 0; k < q; ++k) {
-    const bool up = alpha[k] < high[k], lower = alpha[k] > low[k];
-    if ((up && lower) || (up && !(G[k] - middle > width)) || (lower && !(middle - G[k] > width))) near.push_back(k);
-  }
-  return near;
-}
 
 }  // namespace multimargin

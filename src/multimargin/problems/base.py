@@ -115,6 +115,10 @@ class Problem(ABC):
     def group(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> np.ndarray:
         """0 for a free sample, 1 for a zero one, 2 for a bounded one (Algorithm 4's order)."""
 
+    def settled(self, rows: Rows, reach: float) -> np.ndarray:
+        """Whether a sample is at its bounds and stays there however G changes, up to ``reach``."""
+        return np.zeros(len(rows.y), dtype=bool)
+
     # -- the feasible set --------------------------------------------------------------------------
     @abstractmethod
     def project(self, w: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:

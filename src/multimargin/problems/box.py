@@ -58,6 +58,12 @@ class BoxProblem(Problem):
         free = (beta > ON_BOUND * C[:, None]) & (beta < (self.bound(C) - ON_BOUND * C)[:, None])
         return np.where(free.any(axis=1), 0, np.where(alpha.any(axis=1), 2, 1))
 
+    def settled(self, rows: Rows, reach: float) -> np.ndarray:
+        beta, gamma = self.beta(rows.alpha, rows.y), self.gamma(rows.G, rows.y)
+        least, most = ON_BOUND * rows.C[:, None], (self.bound(rows.C) - ON_BOUND * rows.C)[:, None]
+        at_zero, at_bound = (beta <= least) & (gamma > reach), (beta >= most) & (gamma < -reach)
+        return np.asarray((at_zero | at_bound).all(axis=1))
+
     def vertex(self, G: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         return self.alpha(np.where(self.gamma(G, y) < 0, self.farthest(C)[:, None], 0.0), y)
 

@@ -39,9 +39,10 @@ class CSvc(BoxProblem):
     def __init__(self, m: int) -> None:
         if m != 2:
             raise ValueError(
-                f"machine='c-svc' is for two classes, and y has {m}. Use one of the multiclass machines "
-                "('crammer-singer', 'weston-watkins', 'lee-lin-wahba', 'msvm2', 'one-vs-rest'), or wrap the "
-                "estimator in scikit-learn's OneVsOneClassifier or OneVsRestClassifier."
+                f"Only binary classification is supported by machine='c-svc', and y has {m} classes. Use one "
+                "of the multiclass machines ('crammer-singer', 'weston-watkins', 'lee-lin-wahba', 'msvm2', "
+                "'one-vs-rest'), or wrap the estimator in scikit-learn's OneVsOneClassifier or "
+                "OneVsRestClassifier."
             )
         super().__init__(m)
 
