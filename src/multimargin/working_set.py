@@ -216,7 +216,8 @@ class Growing(WorkingSet):
         worst = engine.worst(1, rank=self.rank, stop=stop, above=tol)
         if len(worst.ids) and not len(engine.support):
             size = min(engine.n if engine.n <= self.whole else self.start, largest)
-            yield Choice(np.sort(rng.permutation(engine.n)[:size]), worst.violation, worst.gap)
+            W = np.arange(engine.n) if size == engine.n else np.sort(rng.permutation(engine.n)[:size])
+            yield Choice(W, worst.violation, worst.gap)
         while True:
             worst = engine.worst(1, rank=self.rank, stop=stop, above=tol)
             if not len(worst.ids):

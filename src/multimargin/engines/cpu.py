@@ -134,12 +134,12 @@ class CpuEngine(NumpyEngine):
     def _in_store(self, W: IntArray) -> bool:
         """Whether the row store is K_WW itself: all samples in their order, once all rows are computed."""
         every = np.arange(self.n)
-        as_they_are = not self._ridge[0] and self.diagonal.min() > 0  # the block's diagonal is the kernel's
-        if self.cache.capacity < self.n or not as_they_are or not np.array_equal(W, every):
+        as_they_are = self._ridge is None and self.diagonal.min() > 0  # the block's diagonal is the kernel's
+        if len(W) < self.n or self.cache.capacity < self.n or not as_they_are or (every != W).any():
             return False
         for _ in self._rows(W):
             pass
-        return np.array_equal(self.cache.peek(W), every)
+        return bool((self.cache.peek(W) == every).all())
 
     def _kernel_block(self, W: IntArray) -> np.ndarray:
         """K_WW from cached rows where there are any, by symmetry too; the rest computed."""
@@ -257,8 +257,8 @@ class CpuEngine(NumpyEngine):
         # Thousands of small products: several BLAS threads save little, and on shared cores cost far more.
         # With native kernels, the whole run has one (``running``).
         with blas_threads(1) if inner.finish and self._layout is None else nullcontext():
-            limited = inner.limited(self.work - self._work_at_finish, self.workspace_bytes())
-            updates, finished = limited.run(descend, refresh, self.problem, block, eps, self._rng)
+            limits = self.work - self._work_at_finish, self.workspace_bytes()
+            updates, finished = inner.run(descend, refresh, self.problem, block, eps, self._rng, limits)
         if finished:
             self._work_at_finish = self.work
         return updates
