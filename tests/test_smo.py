@@ -13,7 +13,7 @@ from multimargin.inner import Block
 from multimargin.kernels import RBF
 from multimargin.problems import CrammerSinger, CSvc
 from multimargin.smo import PairDescent
-from multimargin.working_set import Growing, MaxViolator
+from multimargin.working_set import Growing, MaxViolator, SvmLight
 
 EPS = 1e-6
 
@@ -185,9 +185,14 @@ def test_parameters():
         PairDescent().check(CrammerSinger(3))
 
 
+def test_rules_that_choose_one_by_one_are_refused():
+    with pytest.raises(ValueError, match="max-violator .* in pairs; use growing or svm-light"):
+        Decomposition(MaxViolator(q=30), PairDescent()).check(CSvc(2))
+
+
 @pytest.mark.parametrize("engine", ["numpy", "cpu"])
 @pytest.mark.parametrize(
-    "rule", [MaxViolator(q=30), Growing(start=20, whole=10, least=16, reach=0.7, even=True)]
+    "rule", [SvmLight(n_sp=30, n_c=16), Growing(start=20, whole=10, least=16, reach=0.7, even=True)]
 )
 def test_in_the_loop(rule, engine):
     case = Case(n=300, C=1.0)

@@ -95,6 +95,12 @@ class Decomposition:
     def check(self, problem: Problem) -> None:
         """Raise ``ValueError`` if a part cannot handle the machine."""
         self.inner.check(problem)
+        if problem.balanced and not self.working_set.by_pairs:
+            able = [rule.name for rule in WorkingSet.__subclasses__() if rule.by_pairs]
+            raise ValueError(
+                f"{self.working_set.name} chooses samples one by one, and those of {problem.name} can only "
+                f"move in pairs; use {' or '.join(able)}."
+            )
         if self.leap is not None and problem.feasible_set not in self.leap.handles:
             raise ValueError(
                 f"A leap cannot handle the {problem.feasible_set} of {problem.name}; use leap=None."

@@ -300,10 +300,10 @@ class ProjectedGradient(InnerSolver):
     --------
     >>> from multimargin import Decomposition, KernelSVC
     >>> from multimargin.inner import ProjectedGradient
-    >>> from multimargin.working_set import MaxViolator
+    >>> from multimargin.working_set import SvmLight
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> solver = Decomposition(MaxViolator(q=150), ProjectedGradient())
+    >>> solver = Decomposition(SvmLight(n_sp=150, n_c=150), ProjectedGradient())
     >>> KernelSVC(machine="c-svc", solver=solver).fit(X, y == 1).status_.converged
     True
     """

@@ -40,10 +40,10 @@ class PairDescent(InnerSolver):
     --------
     >>> from multimargin import Decomposition, KernelSVC
     >>> from multimargin.smo import PairDescent
-    >>> from multimargin.working_set import MaxViolator
+    >>> from multimargin.working_set import SvmLight
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> solver = Decomposition(MaxViolator(q=40), PairDescent())
+    >>> solver = Decomposition(SvmLight(n_sp=40, n_c=20), PairDescent())
     >>> KernelSVC("c-svc", solver=solver).fit(X, y).status_.converged
     True
     """

@@ -36,6 +36,7 @@ class WorkingSet(ABC):
     name: ClassVar[str]
     block_share: ClassVar[float] = 0.0  # of the memory budget, for kernel blocks of large working sets
     grows: ClassVar[bool] = False  # whether a working set has most samples of the one before
+    by_pairs: ClassVar[bool] = False  # whether its samples can move together where none can alone
 
     @abstractmethod
     def choose(self, engine: Engine, stop: str, tol: float, rng: np.random.Generator) -> Iterator[Choice]:
@@ -194,6 +195,7 @@ class Growing(WorkingSet):
     name: ClassVar[str] = "growing"
     block_share: ClassVar[float] = 0.3
     grows: ClassVar[bool] = True
+    by_pairs: ClassVar[bool] = True
     rank: str = "psi"
     start: int = 256
     whole: int = 2048
@@ -276,6 +278,7 @@ class SvmLight(WorkingSet):
     """
 
     name: ClassVar[str] = "svm-light"
+    by_pairs: ClassVar[bool] = True
     n_sp: int = 10
     n_c: int = 4
     fill: tuple[str, ...] = ("free", "zero", "bounded")
