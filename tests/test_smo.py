@@ -186,7 +186,7 @@ def test_parameters():
 
 
 def test_rules_that_choose_one_by_one_are_refused():
-    with pytest.raises(ValueError, match="max-violator .* in pairs; use growing or svm-light"):
+    with pytest.raises(ValueError, match=r"max-violator .* in pairs; use growing or svm-light"):
         Decomposition(MaxViolator(q=30), PairDescent()).check(CSvc(2))
 
 
