@@ -78,7 +78,7 @@ def stop_at(arena: Arena, C: float, entry: BinaryEntry, args) -> float | None:
     ours = arena.measure(C, limits, own={C_SVC.name: {}})[C_SVC.name]
     if ours.best is None:
         return args.cap
-    enough = max(2.0, ENOUGH * ours.best / min(entry.bars.values()))
+    enough = round(max(2.0, ENOUGH * ours.best / min(entry.bars.values())), 1)
     return enough if args.cap is None else min(enough, args.cap)
 
 

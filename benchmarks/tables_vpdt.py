@@ -16,7 +16,7 @@ Claims checked; exit status 1 if one does not hold:
 - one block: VPM is faster at every size, and the more so at the largest than at the smallest;
 - VPDT takes at most 100 iterations.
 
-The short form has Tables 1 and 2 and a few rows of the others, --full has all.
+The short form has Tables 1 and 2 and a few rows of the others (some minutes), --full has all (half an hour).
 """
 
 from __future__ import annotations

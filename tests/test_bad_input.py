@@ -307,6 +307,13 @@ def test_duplicated_points_with_different_labels(method, engine):
     audit(model, kernel_matrix("rbf", X, gamma=0.5), y, 5.0, 1e-3)
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float64])
+def test_labels_that_look_like_numbers(dtype):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    with pytest.warns(UserWarning, match="unique classes is greater than 50%"):
+        KernelSVC().fit(X, np.minimum(np.arange(30), 20).astype(dtype))
+
+
 @pytest.mark.filterwarnings("ignore:The number of unique classes is greater than 50%:UserWarning")
 @pytest.mark.parametrize("method", ["mcsvm", "dasmc", "auto"])
 def test_thousand_classes(method):

@@ -16,17 +16,17 @@ SCRIPT = textwrap.dedent(
 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it
     warnings.simplefilter("ignore")
-    solver, engine, keep, kernel = sys.argv[1:]
+    solver, engine, keep, kernel, machine = sys.argv[1:]
     n = 1000 if engine == "numpy" else 4000
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(n, 40)), rng.integers(12, size=n)
+    X, y = rng.normal(size=(n, 40)), rng.integers(2 if machine == "c-svc" else 12, size=n)
 
     def product(A, B):
         return A @ B.T + 1.0
 
     model = KernelSVC(
-        C=1e5, gamma=0.001, kernel=product if kernel == "callable" else kernel, solver=solver, engine=engine,
-        tol=1e-9, on_interrupt="keep" if keep == "keep" else "raise",
+        machine, C=1e5, gamma=0.001, kernel=product if kernel == "callable" else kernel, solver=solver,
+        engine=engine, tol=1e-9, on_interrupt="keep" if keep == "keep" else "raise",
     )
     print("ready", flush=True)
     try:
@@ -40,9 +40,9 @@ SCRIPT = textwrap.dedent(
 )
 
 
-def interrupt(solver, engine, keep, kernel, after=1.5):
+def interrupt(solver, engine, keep, kernel, machine="crammer-singer", after=1.5):
     """Start a fit that would take long, send SIGINT, return (seconds until heard, words printed)."""
-    return interrupted(SCRIPT, solver, engine, keep, kernel, after=after)
+    return interrupted(SCRIPT, solver, engine, keep, kernel, machine, after=after)
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,19 @@ def test_keep_leaves_a_usable_labelled_model(solver):
     seconds, words = interrupt(solver, "cpu", "keep", "rbf")
     assert words == ["kept", "INTERRUPTED", "True", "5"]
     assert seconds < 5.0  # the certificate of the kept model is computed in this time
+
+
+@pytest.mark.parametrize(
+    ("solver", "engine"), [("auto", "cpu"), ("vpdt", "cpu"), ("svm-light", "cpu"), ("auto", "numpy")]
+)
+def test_the_binary_machine_raises_within_a_second(solver, engine):
+    seconds, words = interrupt(solver, engine, "raise", "rbf", "c-svc")
+    assert words == ["raised", "False"]
+    assert seconds < 1.0
+
+
+@pytest.mark.parametrize("solver", ["auto", "vpdt", "svm-light"])
+def test_the_binary_machine_keeps_a_labelled_model(solver):
+    seconds, words = interrupt(solver, "cpu", "keep", "rbf", "c-svc")
+    assert words == ["kept", "INTERRUPTED", "True", "5"]
+    assert seconds < 5.0

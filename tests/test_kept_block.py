@@ -5,7 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multimargin.engines import CpuEngine, EngineOptions
+from multimargin.engines.base import Task
 from multimargin.engines.kept_block import KeptBlock
+from multimargin.kernels import RBF
+from multimargin.problems import PROBLEMS
 
 
 def matrix(n, dtype=np.float64, seed=0):
@@ -95,3 +99,31 @@ def test_idle_members_leave_where_they_would_take_the_room():
     take_in(kept, K, np.arange(1, 21))  # one idle, but 21 do not fit
     assert set(kept.members) == set(range(1, 21))
     check(kept, K, np.arange(1, 21))
+
+
+@pytest.mark.parametrize("machine", ["crammer-singer", "msvm2"])
+def test_block_of_all_samples_is_the_row_store(machine):
+    """It is copied only where a ridge has to be added; later, smaller sets have a block of their own."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.integers(0, 3, 60).astype(np.int32)
+    engine = CpuEngine(Task(PROBLEMS[machine](3), RBF(0.3), X, y, np.full(60, 2.0)), EngineOptions())
+    K = RBF(0.3).between(X, X) + (0.25 * np.eye(60) if machine == "msvm2" else 0.0)
+    whole = engine.block(np.arange(60), keep=True)
+    assert np.shares_memory(whole.K, engine._store) == (machine == "crammer-singer")
+    np.testing.assert_allclose(whole.K, K, atol=1e-14)
+    part = engine.block(np.arange(5, 40), keep=True)
+    assert not np.shares_memory(part.K, engine._store)
+    np.testing.assert_allclose(part.K, K[np.ix_(part.W, part.W)], atol=1e-14)
+
+
+@pytest.mark.parametrize("rows", [0, 30, 60])
+def test_proof_by_rows_in_store_or_computed(rows):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.integers(0, 3, 60).astype(np.int32)
+    alpha = rng.normal(size=(60, 3))
+    alpha[40:] = 0.0
+    engine = CpuEngine(Task(PROBLEMS["crammer-singer"](3), RBF(0.3), X, y, np.ones(60)), EngineOptions())
+    for _ in engine._rows(np.arange(rows)):
+        pass
+    engine.place(alpha)
+    np.testing.assert_allclose(engine.result()[1], RBF(0.3).between(X, X) @ alpha, atol=1e-13)

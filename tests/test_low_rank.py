@@ -111,6 +111,14 @@ def test_leap_waits_for_its_turn_and_is_taken_once():
     assert not leap.take(1e-3)
 
 
+def test_no_plan_where_nothing_violates(monkeypatch):
+    X, y = wide(60)
+    e = engine_of(X, y)
+    e.work = 10**15
+    monkeypatch.setattr(low_rank, "pivoted_cholesky", None)
+    assert not Leap(LowRank(), e).take(1e3)
+
+
 def test_no_leap_where_the_kernel_is_zero():
     X, y = wide(60)
     e = engine_of(np.zeros_like(X), y, kernel="linear")

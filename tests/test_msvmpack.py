@@ -26,7 +26,8 @@ def chunk(machine, seed, q=6, m=3, moves=3):
     C = rng.uniform(0.5, 2.0, size=q)
     X = rng.normal(size=(q, 2))
     K = np.exp(-0.5 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
-    H = K + np.diag(problem.ridge(C))
+    ridge = problem.ridge(C)
+    H = K if ridge is None else K + np.diag(ridge)
     alpha = np.zeros((q, m))
     for _ in range(moves):
         alpha = problem.project(alpha + rng.normal(size=(q, m)), y, C)

@@ -116,6 +116,7 @@ class Decomposition:
             raise ValueError(f"{self.inner!r} keeps the class sums of alpha: it is for bias='free' only.")
         proximal = free_bias and not self._keeps_sums(engine)
         solve = self._solve_for_bias if proximal else self._descend_and_prove
+        engine.until = monitor.until
         with engine.running():
             status, proof = solve(engine, monitor, tol, rng, keep_interrupted)
         alpha, scores = engine.result()

@@ -293,7 +293,7 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
     def _store(self, task: Task, model: ModelMaker, rows: int, solution: Solution) -> None:
         for name, value in model(solution.alpha, solution.bias).items():
             setattr(self, name, value)
-        ids = np.flatnonzero(solution.alpha.any(axis=1))
+        ids = np.searchsorted(model.kept, self.support_)
         self._store_certificate(solution)
         self._labels = task.y
         self._kept = model.kept

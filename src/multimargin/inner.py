@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -96,6 +96,10 @@ class Finisher(InnerSolver):
         """Whether it is worth while: the block is nearly solved, and what is undecided is small."""
 
 
+def _within(finish: Finisher, limits: tuple[int, int] | None) -> Finisher:
+    return finish if limits is None else finish.within(*limits)
+
+
 @dataclass(frozen=True)
 class CoordinateDescent(InnerSolver):
     """Block coordinate descent with an exact (or Frank-Wolfe) single-sample update.
@@ -167,10 +171,6 @@ class CoordinateDescent(InnerSolver):
 
         return self.run(descend, lambda: None, problem, block, eps, rng)[0]
 
-    def limited(self, work: int, memory: int) -> Self:
-        """The same with a finisher that takes no longer than so much work, and no more bytes."""
-        return self if self.finish is None else replace(self, finish=self.finish.within(work, memory))
-
     def run(
         self,
         descend: Callable[[int], tuple[int, bool]],
@@ -179,23 +179,27 @@ class CoordinateDescent(InnerSolver):
         block: Block,
         eps: float,
         rng: np.random.Generator,
+        limits: tuple[int, int] | None = None,
     ) -> tuple[int, bool]:
         """The method, given ``descend``: up to so many sweeps → updates made, and whether it got to ``eps``.
 
-        ``refresh`` brings the gradient of pairs that did not take part up to date. Returns the updates made,
-        and whether ``finish`` was used.
+        ``refresh`` brings the gradient of pairs that did not take part up to date; ``limits`` are the work
+        and the bytes that ``finish`` may take. Returns the updates made, and whether ``finish`` was used.
         """
         if self.finish is None:
             return descend(self.max_sweeps)[0], False
         cheap = _VISITS // len(block.W)
         some, most = max(self.max_sweeps // 3, cheap), max(self.max_sweeps, cheap)
-        if some < most and not self.finish.fits(block, eps):
+        if some < most and not _within(self.finish, limits).fits(block, eps):
             return descend(most)[0], False
         updates, done = descend(some)
-        if done or (some == most and not self.finish.fits(block, eps)):
+        if done:
+            return updates, False
+        finish = _within(self.finish, limits)
+        if some == most and not finish.fits(block, eps):
             return updates, False
         refresh()
-        used = self.finish.solve(problem, block, eps, rng) > 0
+        used = finish.solve(problem, block, eps, rng) > 0
         return updates + descend(some)[0], used
 
     def _sweeps(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 
@@ -38,6 +39,11 @@ class Monitor:
     def seconds(self) -> float:
         """Time since the run started."""
         return time.perf_counter() - self._start
+
+    @property
+    def until(self) -> float:
+        """time.perf_counter() at the end of the time limit."""
+        return math.inf if self._time_limit is None else self._start + self._time_limit
 
     def exhausted(self) -> Status | None:
         """The limit that forbids another iteration, if any."""

@@ -182,7 +182,8 @@ class Growing(WorkingSet):
 
     Starts from ``start`` random samples, or from all where there are at most ``whole``. A round adds the
     worst violators that are no support vectors: at most ``share`` of the support vectors' number, half of
-    those that violate, and at least ``least``.
+    those that violate, and at least ``least``. Where more than ``everyone`` of the first set became support
+    vectors, the next one is all samples, if its kernel block fits.
     Where the set would pass ``most`` or its kernel block the memory budget, only a part of the support
     vectors takes part: the worst violators for one half, then a random choice, free before bounded ones.
     With ``reach``, bounded support vectors that are farther inside the margin than that and the largest
@@ -201,6 +202,7 @@ class Growing(WorkingSet):
     most: int | None = None
     reach: float = math.inf
     even: bool = False
+    everyone: float = 1.0
 
     def __post_init__(self) -> None:
         _check_size("start", self.start)
@@ -216,7 +218,10 @@ class Growing(WorkingSet):
         worst = engine.worst(1, rank=self.rank, stop=stop, above=tol)
         if len(worst.ids) and not len(engine.support):
             size = min(engine.n if engine.n <= self.whole else self.start, largest)
-            yield Choice(np.sort(rng.permutation(engine.n)[:size]), worst.violation, worst.gap)
+            W = np.arange(engine.n) if size == engine.n else np.sort(rng.permutation(engine.n)[:size])
+            yield Choice(W, worst.violation, worst.gap)
+            if engine.n <= largest and len(engine.support) > self.everyone * size:
+                yield Choice(np.arange(engine.n), worst.violation, worst.gap)
         while True:
             worst = engine.worst(1, rank=self.rank, stop=stop, above=tol)
             if not len(worst.ids):

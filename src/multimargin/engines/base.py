@@ -7,6 +7,7 @@ the arrays live: they see sample ids and single numbers, never an array of n × 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -93,6 +94,7 @@ class Engine(ABC):
     profile: Profile
     dual: float  # dual objective of the current point
     work: int  # of inner solvers so far, in the time of a multiply-add
+    until: float = math.inf  # time.perf_counter() at which inner solvers should end
     violators: int  # samples above the threshold in the last call of ``worst``
 
     @abstractmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
@@ -25,13 +26,13 @@ from .numpy import NumpyEngine
 # kernels of unbounded values or low rank, which float32 rounding would make indefinite.
 FLOAT64_SAMPLES = 2048
 # A descent takes at most as much work as all before it, or this: about half a second. Then others have a say.
+# Where it is the whole problem and there is no other method, it may take a few times that.
 _LEAST_WORK = 1_000_000_000
+_WHOLE = 4
 # What memory costs that is touched for the first time, in the arithmetic of a kernel value.
 _WORK_OF_TOUCHING = 100
-_ROOM_BYTES, _LEAST_ROOM = (
-    48 << 20,
-    64,
-)  # for rows of lazy blocks: at most so many bytes, at least so many rows
+# For rows of lazy blocks: at most so many bytes, at least so many rows.
+_ROOM_BYTES, _LEAST_ROOM = 48 << 20, 64
 
 
 class CpuEngine(NumpyEngine):
@@ -134,12 +135,12 @@ class CpuEngine(NumpyEngine):
     def _in_store(self, W: IntArray) -> bool:
         """Whether the row store is K_WW itself: all samples in their order, once all rows are computed."""
         every = np.arange(self.n)
-        as_they_are = not self._ridge[0] and self.diagonal.min() > 0  # the block's diagonal is the kernel's
-        if self.cache.capacity < self.n or not as_they_are or not np.array_equal(W, every):
+        as_they_are = self._ridge is None and self.diagonal.min() > 0  # the block's diagonal is the kernel's
+        if len(W) < self.n or self.cache.capacity < self.n or not as_they_are or (every != W).any():
             return False
         for _ in self._rows(W):
             pass
-        return np.array_equal(self.cache.peek(W), every)
+        return bool((self.cache.peek(W) == every).all())
 
     def _kernel_block(self, W: IntArray) -> np.ndarray:
         """K_WW from cached rows where there are any, by symmetry too; the rest computed."""
@@ -171,7 +172,12 @@ class CpuEngine(NumpyEngine):
         return K
 
     def _add_to_gradient(self, store: np.ndarray, slots: IntArray, delta: FloatArray) -> None:
-        _core.update_gradient(self.G, store, slots, delta, self.options.n_threads)
+        with self._one_blas_thread():
+            _core.update_gradient(self.G, store, slots, delta, self.options.n_threads)
+
+    def _one_blas_thread(self) -> AbstractContextManager[Any]:
+        """For products inside of our threads; with native kernels, the whole run has one (``running``)."""
+        return blas_threads(1) if self._layout is None else nullcontext()
 
     @timed("inner")
     def solve(self, inner: InnerSolver, block: Block, eps: float) -> int:
@@ -255,10 +261,9 @@ class CpuEngine(NumpyEngine):
             return self._sweeps(inner, block, eps, sweeps)
 
         # Thousands of small products: several BLAS threads save little, and on shared cores cost far more.
-        # With native kernels, the whole run has one (``running``).
-        with blas_threads(1) if inner.finish and self._layout is None else nullcontext():
-            limited = inner.limited(self.work - self._work_at_finish, self.workspace_bytes())
-            updates, finished = limited.run(descend, refresh, self.problem, block, eps, self._rng)
+        with self._one_blas_thread():
+            limits = self.work - self._work_at_finish, self.workspace_bytes()
+            updates, finished = inner.run(descend, refresh, self.problem, block, eps, self._rng, limits)
         if finished:
             self._work_at_finish = self.work
         return updates
@@ -281,11 +286,21 @@ class CpuEngine(NumpyEngine):
             math.inf if inner.reach is None else inner.reach * self._largest_violation(block),
             None if self._kept is None else self._kept.room,
             inner.faces,
-            max(self.work, _LEAST_WORK),
+            self._most_work(inner, block),
             self.options.n_threads,
         )
         self.work += int(work)
         return int(updates), violation <= eps
+
+    def _most_work(self, inner: CoordinateDescent, block: Block) -> int:
+        """What one descent may take, and no more than there is time for, at the speed seen so far."""
+        whole = len(block.W) == self.n and inner.finish is None
+        most = max(self.work, _LEAST_WORK) * (_WHOLE if whole else 1)
+        if math.isinf(self.until):
+            return most
+        seconds = self.profile.seconds["inner"]
+        speed = self.work / seconds if self.work and seconds > 0 else 2 * _LEAST_WORK
+        return min(most, max(1, int((self.until - time.perf_counter()) * speed)))
 
     def _largest_violation(self, block: Block) -> float:
         psi, gain = np.empty(len(block.W)), np.empty(len(block.W))

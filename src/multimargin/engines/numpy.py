@@ -61,7 +61,9 @@ class NumpyEngine(Engine):
         self._passing = np.empty((0, self.n), dtype=self.dtype)  # rows that are not kept
         self._set_support()
         self._ridge = self.problem.ridge(task.C)
-        self.diagonal = self._check_diagonal(self._exact_diagonal()) + self._ridge
+        self.diagonal = self._check_diagonal(self._exact_diagonal())
+        if self._ridge is not None:
+            self.diagonal += self._ridge
         self.bias = np.zeros(self.m) if task.bias is None else task.bias
         if task.alpha is None:
             self.G = self.bias - self.problem.target(task.y)
@@ -231,7 +233,7 @@ class NumpyEngine(Engine):
         self.dual += 0.5 * float(np.vdot(block.G[moved] + self.G[W[moved]], delta[moved]))
         for store, slots, which in self._rows(W[moved], self._worth_keeping(block, moved)):
             self._add_to_gradient(store, slots, delta[moved[which]])
-        if self._ridge[0]:  # a machine has one for all samples, or for none
+        if self._ridge is not None:
             self.G[W[moved]] += self._ridge[W[moved], None] * delta[moved]
         self.alpha[W] = block.alpha
         now = block.alpha.any(axis=1)

@@ -152,7 +152,7 @@ class CoupledBox {
     const double c = kSharesMean ? share_ : -1.0;
     double before = 0.0;
     for (Index r = 0; r < count; ++r) {
-      const double beta = row[r] < 0.0 ? -row[r] : 0.0;
+      const double beta = -row[r];
       a_[static_cast<std::size_t>(r)] = beta - step * gamma(r);
       before += r == own ? 0.0 : beta;
     }

@@ -10,7 +10,8 @@
 //     the tile alone (both in a core's own cache);
 //     then the steps of all its samples change G together, as a product of matrices on threads (gradient.hpp).
 //
-// A sweep visits every sample once, and the next one draws other tiles, so that no border is there for long.
+// A sweep visits every sample once, and the next one draws other tiles, so that no border is there for long. While
+// sweeps have work everywhere, the next one starts with momentum (momentum.hpp).
 #pragma once
 
 #include <algorithm>
@@ -24,6 +25,7 @@
 #include "gradient.hpp"
 #include "interrupt.hpp"
 #include "machine.hpp"
+#include "momentum.hpp"
 #include "random.hpp"
 #include "reduce.hpp"
 
@@ -46,14 +48,23 @@ class TileDescent {
         rows_(G_.size()),
         delta_(G_.size()),
         next_(size(3 * block.m)),
-        violation_(size(block.q)) {}
+        violation_(size(block.q)),
+        momentum_(block.alpha, block.G, block.q * block.m),
+        left_(size(block.q)) {}
 
   DescentResult run(double eps, Index max_sweeps, Index most_work) {
     DescentResult result{0, 0, measure(), 0};
     while (result.violation > eps && result.sweeps < max_sweeps && result.work < most_work) {
       const Index before = result.updates;
-      sweep(std::max(eps, kShare * result.violation), result);
+      loose_ = momentum_.extrapolate(2 * static_cast<Index>(left_.size()) < b_.q);
+      try {
+        sweep(std::max(eps, kShare * result.violation), result);
+      } catch (...) {
+        momentum_.undo();
+        throw;
+      }
       ++result.sweeps;
+      momentum_.measure();
       result.violation = measure();
       if (result.updates == before) break;
     }
@@ -80,14 +91,15 @@ class TileDescent {
     return worst;
   }
 
-  // Tiles around the samples above the threshold, in random order, until no such sample is left that was in none.
+  // Tiles around the samples above the threshold (or all), in random order, until no such sample is left that was
+  // in none.
   void sweep(double threshold, DescentResult& result) {
     left_.resize(size(b_.q));
     std::iota(left_.begin(), left_.end(), Index{0});
     random_.shuffle(left_.data(), b_.q);
     seeds_.clear();
     for (Index i : left_)
-      if (violation_[size(i)] > threshold) seeds_.push_back(i);
+      if (loose_ || violation_[size(i)] > threshold) seeds_.push_back(i);
     waits_.assign(size(b_.q), 1);
     for (Index seed : seeds_) {
       if (!waits_[size(seed)]) continue;
@@ -126,30 +138,31 @@ class TileDescent {
     moved_.assign(size(n), 0);
   }
 
-  // Passes over the tile until no row violates its conditions by more than eps. Returns the work.
+  // Passes over the tile until no row violates its conditions by more than eps; where rows may be infeasible, the first
+  // one moves them all. Returns the work.
   Index solve(double eps, Index& updates) {
     const auto n = static_cast<Index>(ids_.size());
     Index made = 0, passes = 0;
     for (Index last = -1; passes < kPasses && last != 0; ++passes) {
       last = 0;
-      for (Index s = 0; s < n; ++s) last += visit(s, eps);
+      for (Index s = 0; s < n; ++s) last += visit(s, eps, loose_ && passes == 0);
       made += last;
     }
     updates += made;
     return made * n * b_.m + passes * n * kWorkOfVisit;
   }
 
-  // One-sample solve of row s of the tile, if it violates its conditions by more than eps and moves at all.
-  bool visit(Index s, double eps) {
+  // One-sample solve of row s of the tile, if it must, or violates its conditions by more than eps and moves at all.
+  bool visit(Index s, double eps, bool must) {
     const Index i = ids_[size(s)], m = b_.m, own = b_.y[i];
     double *row = rows_.data() + s * m, *G = next_.data(), *next = G + m, *step = next + m;
     for (Index r = 0; r < m; ++r) G[r] = G_[size(r * kTile + s)];
-    if (Machine::violation(G, row, own, b_.C[i], m) <= eps) return false;
+    if (!must && Machine::violation(G, row, own, b_.C[i], m) <= eps) return false;
     std::copy_n(row, m, next);
     machine_.minimise(G, diag_[i], own, b_.C[i], m, next);
     double largest = 0.0;
     for (Index r = 0; r < m; ++r) largest = std::max(largest, std::abs(step[r] = next[r] - row[r]));
-    if (!(largest > resolution(G, diag_[i], b_.C[i], m))) return false;
+    if (!must && !(largest > resolution(G, diag_[i], b_.C[i], m))) return false;
     std::copy_n(next, m, row);
     moved_[size(s)] = 1;
     Machine::lower(own, m, step);
@@ -203,6 +216,8 @@ class TileDescent {
   std::vector<double> rows_, delta_;  // their listed rows, their steps
   std::vector<double> next_;          // of one sample: gradient, new row, step
   std::vector<double> violation_;     // of every sample, at the start of the sweep
+  Momentum momentum_;
+  bool loose_ = false;                // whether rows of alpha may be infeasible before they are visited
   std::vector<Index> left_, seeds_;   // samples in no tile of this sweep yet; above the threshold
   std::vector<char> waits_, moved_;   // whether a sample is in left_; whether one of the tile moved
 };

@@ -71,22 +71,25 @@ class Problem(ABC):
     def target(self, y: LabelArray) -> FloatArray:
         """T, the linear term of the dual."""
 
-    def ridge(self, C: FloatArray) -> FloatArray:
-        """R, one number a sample."""
-        return np.zeros(len(C))
+    def ridge(self, C: FloatArray) -> FloatArray | None:
+        """R, one number a sample; None is zero."""
+        return None
 
     def gradient(self, S: FloatArray, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         """G from the scores."""
-        return S + self.ridge(C)[:, None] * alpha - self.target(y)
+        ridge = self.ridge(C)
+        return S - self.target(y) if ridge is None else S + ridge[:, None] * alpha - self.target(y)
 
     def scores(self, G: FloatArray, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         """The scores from G: the inverse of ``gradient``."""
-        return G - self.ridge(C)[:, None] * alpha + self.target(y)
+        ridge = self.ridge(C)
+        return G + self.target(y) if ridge is None else G - ridge[:, None] * alpha + self.target(y)
 
     def dual(self, alpha: FloatArray, S: FloatArray, y: LabelArray, C: FloatArray) -> float:
         """Dual objective, minimised, at most 0 at the optimum."""
-        ridge = 0.5 * float(self.ridge(C) @ np.einsum("ij,ij->i", alpha, alpha))
-        return 0.5 * float(np.vdot(alpha, S)) + ridge - float(np.vdot(self.target(y), alpha))
+        ridge = self.ridge(C)
+        squares = 0.0 if ridge is None else 0.5 * float(ridge @ np.einsum("ij,ij->i", alpha, alpha))
+        return 0.5 * float(np.vdot(alpha, S)) + squares - float(np.vdot(self.target(y), alpha))
 
     # -- the primal --------------------------------------------------------------------------------
     @abstractmethod
