@@ -233,7 +233,7 @@ class CpuEngine(NumpyEngine):
             high=high,
             eps=eps,
             max_iter=inner.max_iter,
-            most_work=max(self.work, _LEAST_WORK),
+            most_work=self._most_work(block, alone=True),
             **source,
         )
         self.work += work
@@ -286,15 +286,18 @@ class CpuEngine(NumpyEngine):
             math.inf if inner.reach is None else inner.reach * self._largest_violation(block),
             None if self._kept is None else self._kept.room,
             inner.faces,
-            self._most_work(inner, block),
+            self._most_work(block, alone=inner.finish is None),
             self.options.n_threads,
         )
         self.work += int(work)
         return int(updates), violation <= eps
 
-    def _most_work(self, inner: CoordinateDescent, block: Block) -> int:
-        """What one descent may take, and no more than there is time for, at the speed seen so far."""
-        whole = len(block.W) == self.n and inner.finish is None
+    def _most_work(self, block: Block, alone: bool) -> int:
+        """What one descent may take, and no more than there is time for, at the speed seen so far.
+
+        ``alone`` says that no other method would finish the block.
+        """
+        whole = len(block.W) == self.n and alone
         most = max(self.work, _LEAST_WORK) * (_WHOLE if whole else 1)
         if math.isinf(self.until):
             return most
