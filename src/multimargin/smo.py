@@ -21,8 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from .inner import Block, InnerSolver
-from .problems import CSvc, Problem
-from .typing import FloatArray
+from .problems import Problem
 
 _TINY, _TINIEST = 1e-12, 1e-30  # a is at least this share of the largest K_ii, and at least this
 
@@ -59,7 +58,7 @@ class PairDescent(InnerSolver):
             raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}.")
 
     def solve(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
-        low, high = bounds(problem, block)
+        low, high = problem.bounds(block.y, block.C)
         alpha, G, K, diagonal = block.alpha[:, 0], block.G[:, 0], block.K, block.diagonal
         tiny = max(_TINY * diagonal.max(), _TINIEST)
         for steps in range(self.max_iter):
@@ -77,10 +76,3 @@ class PairDescent(InnerSolver):
             if G[j] - G[i] == b[j] and low[i] < alpha[i] < high[i] and low[j] < alpha[j] < high[j]:
                 return steps  # float64 cannot resolve the step
         return self.max_iter
-
-
-def bounds(problem: Problem, block: Block) -> tuple[FloatArray, FloatArray]:
-    """Least and largest of the block's coefficients."""
-    if not isinstance(problem, CSvc):
-        raise TypeError(f"Descent by pairs is for c-svc, not for {problem.name}.")
-    return problem.bounds(block.y, block.C)

@@ -13,7 +13,7 @@ from .. import _core
 from ..inner import Block, CoordinateDescent, InnerSolver, ProjectedGradient
 from ..kernels import Kernel
 from ..profile import timed
-from ..smo import PairDescent, bounds
+from ..smo import PairDescent
 from ..threads import blas_threads
 from ..typing import Data, FloatArray, IntArray
 from ..variable_projection import VariableProjection
@@ -223,7 +223,7 @@ class CpuEngine(NumpyEngine):
             W = block.W
             kernel = _core.BlockKernel(self._spec, self._samples, W, self._scale, self.options.n_threads)
             source = {"kernel": kernel, "store": self._store, "slots": self.cache.peek(W), "columns": W}
-        low, high = bounds(self.problem, block)
+        low, high = self.problem.bounds(block.y, block.C)
         steps, _, work = _core.pair_descent(
             block.K,
             diag=block.diagonal,
