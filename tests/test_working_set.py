@@ -253,3 +253,14 @@ def test_every_rule_reaches_the_optimum(rule, iris):
     solver = Decomposition(rule, CoordinateDescent())
     model = KernelSVC(C=2.0, gamma=0.3, solver=solver, tol=1e-4).fit(X, y)
     audit(model, kernel_matrix("rbf", X, gamma=0.3), y, 2.0, 1e-4)
+
+
+@pytest.mark.parametrize("became, block, second", [(39, 10**6, 100), (30, 10**6, 46), (39, 99, 55)])
+def test_growing_to_everyone(became, block, second):
+    """Where most of the first set became support vectors, all samples are next, if their block fits."""
+    engine = StandIn(np.ones(100), block=block)
+    rule = Growing(start=40, whole=10, share=0.1, least=16, everyone=0.9)
+    sets = rule.choose(engine, "psi", 0.1, np.random.default_rng(0))
+    first = next(sets).W
+    engine.support = first[:became]
+    assert (len(first), len(next(sets).W)) == (40, second)

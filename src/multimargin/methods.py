@@ -50,7 +50,7 @@ _BOX = Decomposition(
 )
 # More or most samples become support vectors: fewer, larger rounds.
 _MORE = replace(_BOX, working_set=Growing(start=512, share=0.5, least=256))
-_MOST = replace(_BOX, working_set=Growing(start=1024, share=1.0, least=512, everyone=0.9))
+_MOST = replace(_BOX, working_set=Growing(start=1024, share=1.0, least=512, everyone=0.95), inner_floor=0.5)
 VARIANTS: dict[tuple[str, str], Decomposition] = {
     ("auto", "weston-watkins"): _BOX,
     ("auto", "lee-lin-wahba"): _MOST,

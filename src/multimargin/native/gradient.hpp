@@ -156,7 +156,7 @@ class GradientWorker {
 template <class T>
 class DenseGradientWorker {
  public:
-  static constexpr Index kBatch = 128, kTile = 256;  // rows, columns
+  static constexpr Index kBatch = 64, kTile = 256;  // rows, columns
 
   DenseGradientWorker(const std::vector<Index>& used, const T* step, Index rows, Index m)
       : used_(used), step_(step), rows_(rows), m_(m), sum_(used.size() * static_cast<std::size_t>(kTile)) {}
