@@ -33,6 +33,8 @@ from oracle import (
 )
 
 BLOCK_VALUES = 1 << 22  # kernel values held at a time
+# Methods that bring Crammer-Singer's machine to a violation (msvmpack stops on the gap, others are c-svc's).
+EXACT_METHODS = ("mcsvm", "ell-based", "dasmc", "auto")
 FEW_FEATURES = 1000  # sparse rows of so many are multiplied faster as dense ones
 
 

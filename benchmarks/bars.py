@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 
 from _data import load
 from _report import Report, Table, options
-from _scoring import Outcome, compete
+from _scoring import EXACT_METHODS, Outcome, compete
 
 from multimargin import KernelSVC
 from multimargin.methods import METHODS
@@ -72,7 +72,7 @@ def verdicts(bar: Bar, method: str, run: Outcome, tested: int) -> Iterator[tuple
 def main() -> int:
     parser = options(__doc__)
     parser.add_argument("--data", nargs="+", choices=BARS, default=tuple(BARS))
-    parser.add_argument("--methods", nargs="+", choices=METHODS, help="these, also where they are slow")
+    parser.add_argument("--methods", nargs="+", choices=EXACT_METHODS, help="these, also where they are slow")
     args = parser.parse_args()
     report = Report("bars", args, words=("PASS", "MISS"))
     heads = ("data", "method", "sec.", "accuracy", "SVs", "dual", "gap / P", "ψ", "g/C", "it.", "rows")
@@ -80,7 +80,7 @@ def main() -> int:
     for name in args.data:
         bar = BARS[name]
         problem = load(name, bar.rows)
-        chosen = args.methods or [m for m in METHODS if args.full or m not in bar.slow]
+        chosen = args.methods or [m for m in EXACT_METHODS if args.full or m not in bar.slow]
         models = {
             method: KernelSVC(C=problem.C, gamma=problem.gamma, solver=method, tol=TOL) for method in chosen
         }
