@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "linear_rows.hpp"
@@ -35,70 +36,67 @@ struct Lanes {
 };
 
 // scores[c] = sum_k x_k weights[column_k, c] for c in [0, Blocks * Width): the sums stay in registers.
-template <Index Blocks, Index Width, class W>
-MULTIMARGIN_INLINE void score_chunk(const W* weights, Index stride, const W* x, const Index* columns, Index count,
-                                    W* scores) {
+template <Index Blocks, Index Width, class W, class I>
+MULTIMARGIN_INLINE void score_chunk(const W* weights, Index stride, const RowTerms<W, I>& row, W* scores) {
   using Lane = typename Lanes<W, Width>::Type;
   Lane sum[Blocks] = {};
-  for (Index k = 0; k < count; ++k) {
-    const Lane* row = reinterpret_cast<const Lane*>(weights + columns[k] * stride);
-    const W value = x[k];
-    for (Index b = 0; b < Blocks; ++b) sum[b] += row[b] * value;
-  }
+  row.each([&](W x, Index column) {
+    const Lane* at = reinterpret_cast<const Lane*>(weights + column * stride);
+    for (Index b = 0; b < Blocks; ++b) sum[b] += at[b] * x;
+  });
   Lane* out = reinterpret_cast<Lane*>(scores);
   for (Index b = 0; b < Blocks; ++b) out[b] = sum[b];
 }
 
 // The scores of all `stride` (padded) classes.
-template <class W>
-MULTIMARGIN_CLONES void score_row(const W* weights, Index stride, const W* x, const Index* columns, Index count,
-                                  W* scores) {
+template <class W, class I>
+MULTIMARGIN_CLONES void score_row(const W* weights, Index stride, const RowTerms<W, I>& row, W* scores) {
   Index c = 0;
-  for (; c + 128 <= stride; c += 128) score_chunk<8, 16>(weights + c, stride, x, columns, count, scores + c);
+  for (; c + 128 <= stride; c += 128) score_chunk<8, 16>(weights + c, stride, row, scores + c);
   switch ((stride - c) / 16) {
-    case 7: score_chunk<7, 16>(weights + c, stride, x, columns, count, scores + c); break;
-    case 6: score_chunk<6, 16>(weights + c, stride, x, columns, count, scores + c); break;
-    case 5: score_chunk<5, 16>(weights + c, stride, x, columns, count, scores + c); break;
-    case 4: score_chunk<4, 16>(weights + c, stride, x, columns, count, scores + c); break;
-    case 3: score_chunk<3, 16>(weights + c, stride, x, columns, count, scores + c); break;
-    case 2: score_chunk<2, 16>(weights + c, stride, x, columns, count, scores + c); break;
-    case 1: score_chunk<1, 16>(weights + c, stride, x, columns, count, scores + c); break;
+    case 7: score_chunk<7, 16>(weights + c, stride, row, scores + c); break;
+    case 6: score_chunk<6, 16>(weights + c, stride, row, scores + c); break;
+    case 5: score_chunk<5, 16>(weights + c, stride, row, scores + c); break;
+    case 4: score_chunk<4, 16>(weights + c, stride, row, scores + c); break;
+    case 3: score_chunk<3, 16>(weights + c, stride, row, scores + c); break;
+    case 2: score_chunk<2, 16>(weights + c, stride, row, scores + c); break;
+    case 1: score_chunk<1, 16>(weights + c, stride, row, scores + c); break;
     default: break;
   }
   c = stride / 16 * 16;
-  if (c < stride) score_chunk<1, 8>(weights + c, stride, x, columns, count, scores + c);
+  if (c < stride) score_chunk<1, 8>(weights + c, stride, row, scores + c);
 }
 
 // weights[column_k, c] += x_k delta[c] for c in [0, Blocks * Width): the steps stay in registers.
-template <Index Blocks, Index Width, class W>
-MULTIMARGIN_INLINE void add_chunk(W* weights, Index stride, const W* x, const Index* columns, Index count, const W* delta) {
+template <Index Blocks, Index Width, class W, class I>
+MULTIMARGIN_INLINE void add_chunk(W* weights, Index stride, const RowTerms<W, I>& row, const W* delta) {
   using Lane = typename Lanes<W, Width>::Type;
   Lane step[Blocks];
   for (Index b = 0; b < Blocks; ++b) step[b] = reinterpret_cast<const Lane*>(delta)[b];
-  for (Index k = 0; k < count; ++k) {
-    Lane* row = reinterpret_cast<Lane*>(weights + columns[k] * stride);
-    for (Index b = 0; b < Blocks; ++b) row[b] += step[b] * x[k];
-  }
+  row.each([&](W x, Index column) {
+    Lane* at = reinterpret_cast<Lane*>(weights + column * stride);
+    for (Index b = 0; b < Blocks; ++b) at[b] += step[b] * x;
+  });
 }
 
 // The same for all `stride` (padded) classes.
-template <class W>
-MULTIMARGIN_CLONES void add_row(W* weights, Index stride, const W* x, const Index* columns, Index count, const W* delta) {
+template <class W, class I>
+MULTIMARGIN_CLONES void add_row(W* weights, Index stride, const RowTerms<W, I>& row, const W* delta) {
   Index c = 0;
-  for (; c + 64 <= stride; c += 64) add_chunk<4, 16>(weights + c, stride, x, columns, count, delta + c);
-  for (; c + 16 <= stride; c += 16) add_chunk<1, 16>(weights + c, stride, x, columns, count, delta + c);
-  if (c < stride) add_chunk<1, 8>(weights + c, stride, x, columns, count, delta + c);
+  for (; c + 64 <= stride; c += 64) add_chunk<4, 16>(weights + c, stride, row, delta + c);
+  for (; c + 16 <= stride; c += 16) add_chunk<1, 16>(weights + c, stride, row, delta + c);
+  if (c < stride) add_chunk<1, 8>(weights + c, stride, row, delta + c);
 }
 
 // weights[column_k, classes_c] += x_k delta[c] for the listed classes.
-template <class W, class Class>
-void add_listed(W* weights, Index stride, const W* x, const Index* columns, Index count, const Class* classes,
-                const W* delta, Index listed) {
-  for (Index k = 0; k < count; ++k) {
-    W* row = weights + columns[k] * stride;
-    const W value = x[k];
-    for (Index c = 0; c < listed; ++c) row[classes[c]] += value * delta[c];
-  }
+template <class W>
+void add_listed(W* weights, Index stride, const LinearRow<W>& row, const std::int32_t* classes, const W* delta, Index listed) {
+  row.with_terms([&](const auto& terms) {
+    terms.each([&](W x, Index column) {
+      W* at = weights + column * stride;
+      for (Index c = 0; c < listed; ++c) at[classes[c]] += x * delta[c];
+    });
+  });
 }
 
 // The largest of `stride` scores, a multiple of 8.
@@ -146,29 +144,29 @@ struct LinearWeights {
   Index features, stride;
 
   void scores(const LinearRow<W>& row, W* out) const {
-    score_row(values, stride, row.values.data(), row.columns.data(), row.count, out);
+    row.with_terms([&](const auto& terms) { score_row(values, stride, terms, out); });
   }
 
   // w_r += delta_r x for the listed classes; `spread` is room for all of them.
-  template <class Class>
-  void add(const LinearRow<W>& row, const Class* classes, const double* delta, Index count, std::vector<W>& spread) {
+  void add(const LinearRow<W>& row, const std::int32_t* classes, const double* delta, Index count, std::vector<W>& spread) {
     if (8 * count >= stride) {  // whole rows of weights: vectors
       std::fill(spread.begin(), spread.end(), W{0});
       for (Index c = 0; c < count; ++c) spread[static_cast<std::size_t>(classes[c])] = static_cast<W>(delta[c]);
-      add_row(values, stride, row.values.data(), row.columns.data(), row.count, spread.data());
+      row.with_terms([&](const auto& terms) { add_row(values, stride, terms, spread.data()); });
       return;
     }
     for (Index c = 0; c < count; ++c) spread[static_cast<std::size_t>(c)] = static_cast<W>(delta[c]);
-    add_listed(values, stride, row.values.data(), row.columns.data(), row.count, classes, spread.data(), count);
+    add_listed(values, stride, row, classes, spread.data(), count);
   }
 
   // The weights of a row that is about to be used: its features are scattered over memory.
   void prefetch(const LinearRow<W>& row) const {
     const Index step = 64 / static_cast<Index>(sizeof(W));
-    for (Index k = 0; k < row.count; ++k) {
-      const W* at = values + row.columns[static_cast<std::size_t>(k)] * stride;
-      for (Index c = 0; c < stride; c += step) MULTIMARGIN_PREFETCH(at + c);
-    }
+    row.with_terms([&](const auto& terms) {
+      terms.each([&](W, Index column) {
+        for (Index c = 0; c < stride; c += step) MULTIMARGIN_PREFETCH(values + column * stride + c);
+      });
+    });
   }
 };
 
