@@ -35,57 +35,88 @@ struct Lanes {
 #endif
 };
 
-// scores[c] = sum_k x_k weights[column_k, c] for c in [0, Blocks * Width): the sums stay in registers.
-template <Index Blocks, Index Width, class W, class I>
-MULTIMARGIN_INLINE void score_chunk(const W* weights, Index stride, const RowTerms<W, I>& row, W* scores) {
-  using Lane = typename Lanes<W, Width>::Type;
-  Lane sum[Blocks] = {};
-  row.each([&](W x, Index column) {
-    const Lane* at = reinterpret_cast<const Lane*>(weights + column * stride);
-    for (Index b = 0; b < Blocks; ++b) sum[b] += at[b] * x;
+// Vectors of 16 weights, and one of 8 after them where Tail is 1: the classes that a sweep over a row takes at once.
+template <Index Blocks, Index Tail, class W>
+struct ClassBlock {
+  using Wide = typename Lanes<W, 16>::Type;
+  using Half = typename Lanes<W, 8>::Type;
+  Wide wide[Blocks > 0 ? Blocks : 1] = {};
+  Half half[1] = {};
+
+  MULTIMARGIN_INLINE void operator+=(const ClassBlock& other) {
+    for (Index b = 0; b < Blocks; ++b) wide[b] += other.wide[b];
+    if constexpr (Tail > 0) half[0] += other.half[0];
+  }
+
+  // combine(mine, theirs) for every vector of mine, and of the weights at `at`.
+  template <class Combine>
+  MULTIMARGIN_INLINE void with(W* at, Combine combine) {
+    for (Index b = 0; b < Blocks; ++b) combine(wide[b], reinterpret_cast<Wide*>(at)[b]);
+    if constexpr (Tail > 0) combine(half[0], *reinterpret_cast<Half*>(at + 16 * Blocks));
+  }
+};
+
+// scores[c] = sum_k x_k weights[column_k, c] for the classes of a block. The sums stay in registers, and where these are
+// few every row is split among several: one sum alone would wait for the addition before.
+template <Index Blocks, Index Tail, class W, class I>
+MULTIMARGIN_INLINE void score_block(const W* weights, Index stride, const RowTerms<W, I>& row, W* scores) {
+  constexpr Index kSums = Blocks + Tail > 3 ? 1 : Blocks + Tail > 1 ? 2 : 4;
+  ClassBlock<Blocks, Tail, W> sums[kSums];
+  const auto add = [&](Index s, W x, Index column) MULTIMARGIN_INLINE_LAMBDA {
+    sums[s].with(const_cast<W*>(weights) + column * stride, [x](auto& sum, const auto& at) MULTIMARGIN_INLINE_LAMBDA { sum += at * x; });
+  };
+  Index k = 0;
+  for (; k + kSums <= row.count; k += kSums)
+    for (Index s = 0; s < kSums; ++s) add(s, row.values[k + s], static_cast<Index>(row.columns[k + s]));
+  for (; k < row.count; ++k) add(0, row.values[k], static_cast<Index>(row.columns[k]));
+  if (row.constant != W{0}) add(0, row.constant, row.constant_column);
+  for (Index s = 1; s < kSums; ++s) sums[0] += sums[s];
+  sums[0].with(scores, [](const auto& sum, auto& out) MULTIMARGIN_INLINE_LAMBDA { out = sum; });
+}
+
+// weights[column_k, c] += x_k delta[c] for the classes of a block: the steps stay in registers.
+template <Index Blocks, Index Tail, class W, class I>
+MULTIMARGIN_INLINE void add_block(W* weights, Index stride, const RowTerms<W, I>& row, const W* delta) {
+  ClassBlock<Blocks, Tail, W> steps;
+  steps.with(const_cast<W*>(delta), [](auto& step, const auto& at) MULTIMARGIN_INLINE_LAMBDA { step = at; });
+  row.each([&](W x, Index column) MULTIMARGIN_INLINE_LAMBDA {
+    steps.with(weights + column * stride, [x](const auto& step, auto& at) MULTIMARGIN_INLINE_LAMBDA { at += step * x; });
   });
-  Lane* out = reinterpret_cast<Lane*>(scores);
-  for (Index b = 0; b < Blocks; ++b) out[b] = sum[b];
+}
+
+// use<Blocks, Tail>() for a number of classes known at run time: a multiple of 8 below 16 (Most + 1).
+template <Index Most, class Use>
+MULTIMARGIN_INLINE void with_block(Index classes, Use use) {
+  if (classes / 16 == Most) {
+    if (classes % 16 == 0)
+      use.template operator()<Most, 0>();
+    else
+      use.template operator()<Most, 1>();
+  } else if constexpr (Most > 0) {
+    with_block<Most - 1>(classes, use);
+  }
 }
 
 // The scores of all `stride` (padded) classes.
 template <class W, class I>
 MULTIMARGIN_CLONES void score_row(const W* weights, Index stride, const RowTerms<W, I>& row, W* scores) {
   Index c = 0;
-  for (; c + 128 <= stride; c += 128) score_chunk<8, 16>(weights + c, stride, row, scores + c);
-  switch ((stride - c) / 16) {
-    case 7: score_chunk<7, 16>(weights + c, stride, row, scores + c); break;
-    case 6: score_chunk<6, 16>(weights + c, stride, row, scores + c); break;
-    case 5: score_chunk<5, 16>(weights + c, stride, row, scores + c); break;
-    case 4: score_chunk<4, 16>(weights + c, stride, row, scores + c); break;
-    case 3: score_chunk<3, 16>(weights + c, stride, row, scores + c); break;
-    case 2: score_chunk<2, 16>(weights + c, stride, row, scores + c); break;
-    case 1: score_chunk<1, 16>(weights + c, stride, row, scores + c); break;
-    default: break;
-  }
-  c = stride / 16 * 16;
-  if (c < stride) score_chunk<1, 8>(weights + c, stride, row, scores + c);
-}
-
-// weights[column_k, c] += x_k delta[c] for c in [0, Blocks * Width): the steps stay in registers.
-template <Index Blocks, Index Width, class W, class I>
-MULTIMARGIN_INLINE void add_chunk(W* weights, Index stride, const RowTerms<W, I>& row, const W* delta) {
-  using Lane = typename Lanes<W, Width>::Type;
-  Lane step[Blocks];
-  for (Index b = 0; b < Blocks; ++b) step[b] = reinterpret_cast<const Lane*>(delta)[b];
-  row.each([&](W x, Index column) {
-    Lane* at = reinterpret_cast<Lane*>(weights + column * stride);
-    for (Index b = 0; b < Blocks; ++b) at[b] += step[b] * x;
+  for (; c + 128 <= stride; c += 128) score_block<8, 0>(weights + c, stride, row, scores + c);
+  if (c == stride) return;
+  with_block<7>(stride - c, [&]<Index Blocks, Index Tail>() MULTIMARGIN_INLINE_LAMBDA {
+    score_block<Blocks, Tail>(weights + c, stride, row, scores + c);
   });
 }
 
-// The same for all `stride` (padded) classes.
+// The same step for all `stride` (padded) classes.
 template <class W, class I>
 MULTIMARGIN_CLONES void add_row(W* weights, Index stride, const RowTerms<W, I>& row, const W* delta) {
   Index c = 0;
-  for (; c + 64 <= stride; c += 64) add_chunk<4, 16>(weights + c, stride, row, delta + c);
-  for (; c + 16 <= stride; c += 16) add_chunk<1, 16>(weights + c, stride, row, delta + c);
-  if (c < stride) add_chunk<1, 8>(weights + c, stride, row, delta + c);
+  for (; c + 64 <= stride; c += 64) add_block<4, 0>(weights + c, stride, row, delta + c);
+  if (c == stride) return;
+  with_block<3>(stride - c, [&]<Index Blocks, Index Tail>() MULTIMARGIN_INLINE_LAMBDA {
+    add_block<Blocks, Tail>(weights + c, stride, row, delta + c);
+  });
 }
 
 // weights[column_k, classes_c] += x_k delta[c] for the listed classes.
