@@ -45,7 +45,7 @@ _MEASURE_EVERY = 5  # passes over all samples between two measurements of the ga
 _GAP_AIM = 0.95  # of gap_tol: a proof is tried there
 _SEEN_SHARE = 0.7  # of the gap as it was seen in a pass that is left after it; corrected by what is measured
 _SAMPLE = 2048  # samples, about, that stand for all when the gap is estimated
-_THREADS_SHARE = 0.5  # of the decrease that threads see, each for itself: less, and they are stopped
+_THREADS_SHARE = 0.85  # of the decrease that threads see, each for itself: less, and they are stopped
 _SINGLE_TOL = 1e-5  # float32 weights cannot tell violations below this
 
 
@@ -145,8 +145,8 @@ class LinearDescent:
 
     @property
     def relax(self) -> float:
-        """How far steps go after the first pass; 1 is to the sample's own optimum, where threads stop."""
-        return _RELAX if self.options.shrinking and not self.together else 1.0
+        """How far steps go after the first pass; 1 is to the sample's own optimum."""
+        return _RELAX if self.options.shrinking else 1.0
 
     @property
     def passes(self) -> int:
@@ -190,7 +190,8 @@ class LinearDescent:
             return
         hoped, self.dual = self.dual, self._dual_of(self.weights)
         if self._last_dual - self.dual < _THREADS_SHARE * (self._last_dual - hoped):
-            self._use(self.weights, together=False)
+            self.together = False
+            self.native.part()
         self._last_dual = self.dual
 
     def _dual_of(self, weights: np.ndarray) -> float:
@@ -199,6 +200,7 @@ class LinearDescent:
 
     def prove(self) -> tuple[float, float, float]:
         """(violation, primal, gap) with weights rebuilt from the dual in float64."""
+        self.native.rest()
         in_place = self.weights.dtype == np.float64
         self.exact = self.weights if in_place else new_weights(self.task, np.float64)
         self.problem.rebuild(self.exact)
@@ -213,7 +215,6 @@ class LinearDescent:
             self._sample_share = self._sampled_gap(self.exact) / self._proved_gap
         if self.exact is not self.weights:
             self.weights[:] = self.exact
-        self.native.weights_changed()
 
     def alpha(self) -> sp.csr_array:
         """The dual point, (n, m)."""

@@ -198,7 +198,8 @@ void bind_descent(nb::module_& m, const char* name) {
                                together);
           },
           "problem"_a, "weights"_a.noconvert(), "update"_a, "tau"_a, "seed"_a, "together"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
-      .def("weights_changed", &Descent::weights_changed, "Somebody else wrote to the weights.")
+      .def("part", &Descent::part, "Goes on without threads.")
+      .def("rest", &Descent::rest, "To be called before somebody else writes to the weights: gives the threads' copies back.")
       .def(
           "run",
           [](Descent& self, bool all, double threshold, double relax, double margin, bool shuffle) {

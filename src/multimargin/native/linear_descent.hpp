@@ -13,7 +13,8 @@
 // Threads: thread t owns the samples i with i % threads = t and a copy of the weights. After every few samples all
 // threads meet and repeat on their own copy the steps that the others have made: a step costs only the few classes
 // that changed, a visit all m. So a thread lacks at most the others' steps since the last meeting, and the result does
-// not depend on who was faster. Where samples are so alike that this is too much, the driver goes on without threads.
+// not depend on who was faster. Where samples are so alike that this is too much, the driver goes on without threads, the
+// parts taking turns on the same weights every few samples: one part after the other needed eight times the visits.
 #pragma once
 
 #include <algorithm>
@@ -91,14 +92,14 @@ class LinearShard {
   LinearShard(const LinearTask& task, LinearWeights<W> weights, SparseDual* dual, const UpdateRule& update,
               std::uint64_t seed, int part)
       : visitor_(task, weights, dual, update, seed + 1),
-        weights_(weights),
         random_(seed),
         part_(part),
         parts_(dual->parts()),
         waiting_(static_cast<std::size_t>((dual->size() - part + parts_ - 1) / parts_)),
         last_(waiting_.size()) {}
 
-  const LinearWeights<W>& weights() const { return weights_; }
+  const LinearWeights<W>& weights() const { return visitor_.weights(); }
+  void use(W* values) { visitor_.use(values); }
   const PassResult& result() const { return result_; }
   const StepLog& log(Index meeting) const { return log_[meeting % 2]; }
 
@@ -192,7 +193,6 @@ class LinearShard {
   }
 
   LinearVisitor<W> visitor_;
-  LinearWeights<W> weights_;
   Random random_;
   Index part_, parts_;
   std::vector<Index> active_, visits_;  // numbers k of samples k * parts + part; of this pass, in its order
@@ -209,41 +209,41 @@ class LinearShard {
 template <class W>
 class LinearDescent {
  public:
-  // Together: as many threads as the dual has parts, the weights given are the first one's. Else one part after the
-  // other, on the same weights.
+  // Together: as many threads as the dual has parts, the weights given are the first one's. Else the parts take turns
+  // on them.
   LinearDescent(const LinearTask& task, LinearWeights<W> weights, SparseDual* dual, const UpdateRule& update,
                 std::uint64_t seed, bool together)
       : together_(together && has_openmp() && dual->parts() > 1) {
     for (int t = 0; t < dual->parts(); ++t) {
-      LinearWeights<W> own = weights;
-      if (t > 0 && together_) {
-        copies_.push_back(std::make_unique<AlignedBuffer<W>>());
-        own.values = copies_.back()->reserve(weights.features * weights.stride);
-      }
       const std::uint64_t own_seed = seed + 2 * static_cast<std::uint64_t>(t);
-      shards_.push_back(std::make_unique<LinearShard<W>>(task, own, dual, update, own_seed, t));
+      shards_.push_back(std::make_unique<LinearShard<W>>(task, weights, dual, update, own_seed, t));
     }
-    weights_changed();
   }
   LinearDescent(const LinearDescent&) = delete;
   LinearDescent& operator=(const LinearDescent&) = delete;
 
-  // To be called when somebody else wrote to the weights.
-  void weights_changed() {
-    if (!together_) return;
-    const LinearWeights<W>& first = shards_[0]->weights();
-    for (std::size_t t = 1; t < shards_.size(); ++t)
-      std::copy(first.values, first.values + first.features * first.stride, shards_[t]->weights().values);
+  // Gives the threads' copies of the weights back. To be called before somebody else writes to the weights; the next
+  // pass makes the copies anew.
+  void rest() { copies_.clear(); }
+
+  // From now on without threads.
+  void part() {
+    rest();
+    together_ = false;
+    for (auto& shard : shards_) shard->use(shards_[0]->weights().values);
   }
 
   // One pass over all samples, or over those that are still active.
   PassResult pass(bool all, const PassRule& rule) {
     for (auto& shard : shards_) shard->begin(all, rule);
     if (together_) {
+      if (copies_.empty()) copy_weights();
       run_together();
     } else {
-      for (auto& shard : shards_)
-        while (shard->go_on(kVisits, 0, false)) interrupt_.poll(kWorkOfMeeting);
+      for (bool left = true; left; interrupt_.poll(kWorkOfMeeting)) {
+        left = false;
+        for (auto& shard : shards_) left |= shard->go_on(kVisits, 0, false);
+      }
     }
     PassResult all_of_them;
     for (const auto& shard : shards_) {
@@ -260,7 +260,18 @@ class LinearDescent {
   }
 
  private:
-  static constexpr Index kVisits = 64;  // of a thread between two meetings
+  void copy_weights() {
+    const LinearWeights<W>& first = shards_[0]->weights();
+    const Index size = first.features * first.stride;
+    for (std::size_t t = 1; t < shards_.size(); ++t) {
+      copies_.push_back(std::make_unique<AlignedBuffer<W>>());
+      W* copy = copies_.back()->reserve(size);
+      std::copy(first.values, first.values + size, copy);
+      shards_[t]->use(copy);
+    }
+  }
+
+  static constexpr Index kVisits = 32;  // of a thread between two meetings
   static constexpr Index kWorkOfMeeting = 100'000;  // about, for the interrupt's clock
 
   // A log is read by the others while its owner already writes the next one: the two take turns, and nobody can be
@@ -309,7 +320,7 @@ class LinearDescent {
   LinearShard<W>& shard(int s) { return *shards_[static_cast<std::size_t>(s)]; }
 
   bool together_;
-  std::vector<std::unique_ptr<AlignedBuffer<W>>> copies_;
+  std::vector<std::unique_ptr<AlignedBuffer<W>>> copies_;  // of the weights, for all threads but the first
   std::vector<std::unique_ptr<LinearShard<W>>> shards_;
   Interrupt interrupt_;
 };

@@ -53,6 +53,9 @@ class LinearVisitor {
     other_.reserve(task.rows->longest());
   }
 
+  const LinearWeights<W>& weights() const { return weights_; }
+  void use(W* values) { weights_.values = values; }
+
   // Asks memory for a row that will be announced soon.
   void foresee(Index i) const {
     task_.rows->prefetch(i);
