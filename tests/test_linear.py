@@ -7,8 +7,9 @@ import pytest
 from linear_cases import D, M, N, features, random_alpha, random_task, started
 from oracle import certify, one_hot, project_simplex
 from scipy import sparse
+from sklearn.datasets import load_digits
 
-from multimargin import _core
+from multimargin import _core, linear
 from multimargin.linear import (
     LinearDescent,
     LinearOptions,
@@ -177,6 +178,34 @@ def test_threads_that_undo_each_other_are_stopped_for_good():
     assert solution.status is Status.CONVERGED
     assert not descent.together
     assert descent.promote() and not descent.together
+
+
+def test_without_threads_parts_need_no_more_visits():
+    """One part after the other needed several times the visits of one part."""
+    X, y = load_digits(return_X_y=True)
+
+    def visits(parts):
+        task = LinearTask(X / 16, y.astype(np.int32), np.full(len(y), 1.0), 10)
+        descent = LinearDescent(task, LinearOptions(tol=1e-3, gap_tol=1e-3, n_threads=parts))
+        descent.together = False
+        descent.native.part()
+        assert solve_linear(descent, Monitor()).status is Status.WITHIN_GAP
+        return descent.visits
+
+    assert visits(4) < 1.5 * visits(1)
+
+
+@pytest.mark.parametrize("gap_tol", [1e-2, 1e-5])
+def test_a_gap_estimated_from_some_samples_is_proved(gap_tol, monkeypatch):
+    """The samples that stand for all here have hardly any gap: the first proofs fail, and correct that."""
+    monkeypatch.setattr(linear, "_SAMPLE", 8)
+    task = random_task(8, n=256)
+    task.C[:: 256 // 8] *= 1e-3
+    solution = solve_linear(LinearDescent(task, LinearOptions(tol=1e-9, gap_tol=gap_tol)), Monitor())
+    Z = features(task)
+    found = certify(Z @ Z.T, task.y, solution.alpha.toarray(), task.C)
+    assert solution.status is Status.WITHIN_GAP
+    assert found.gap <= gap_tol * found.primal
 
 
 @pytest.mark.parametrize("threads", [1, 2])

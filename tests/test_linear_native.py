@@ -221,3 +221,38 @@ def test_bad_updates():
         _core.LinearDescent32(build(), weights, "sort", 0.0, 0, False)
     with pytest.raises(TypeError):
         _core.LinearDescent64(build(), weights.astype(np.float32), "sort", 0.0, 0, False)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("m", [2, 8, 10, 20, 26, 40, 60, 105, 120, 128, 150])
+@pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
+def test_scores_and_steps_of_every_width(share, m, dtype):
+    """Rows that are listed, picked and used whole; vectors of classes with and without a half one."""
+    rng = np.random.default_rng(m)
+    X = rng.normal(size=(30, 37)) * (rng.random((30, 37)) < share)
+    y = rng.integers(m, size=30).astype(np.int32)
+    C = rng.uniform(0.5, 2.0, 30)
+    problem = _core.LinearProblem(X, y, C, m, 0.5, 1)
+    weights = np.zeros((38, -(-m // 8) * 8), dtype=dtype)
+    weights[:, :m] = rng.normal(size=(38, m))
+    G = np.hstack([X, np.full((30, 1), 0.5)]) @ weights[:, :m].astype(np.float64)
+    G[np.arange(30), y] -= 1.0
+    loss = C * (G.max(axis=1) - G[np.arange(30), y])
+    eps = 1e-4 if dtype == np.float32 else 1e-11
+    np.testing.assert_allclose(problem.measure(weights)[3], loss.sum(), rtol=eps)
+    np.testing.assert_allclose(problem.measure(weights, 7)[3], loss[::7].sum(), rtol=eps)
+    weights[:] = 0.0
+    descent = (_core.LinearDescent32 if dtype == np.float32 else _core.LinearDescent64)(
+        problem, weights, "sort", 0.0, 0, False
+    )
+    for _ in range(3):
+        descent.run(True, 0.0, 1.0, np.inf, True)
+    rebuilt = np.zeros_like(weights, dtype=np.float64)
+    problem.rebuild(rebuilt)
+    np.testing.assert_allclose(weights, rebuilt, rtol=eps, atol=eps)
+    assert not weights[:, m:].any()
+
+
+def test_bad_measure_steps():
+    with pytest.raises(ValueError, match="step"):
+        build().measure(np.zeros((D, 8)), 0)
