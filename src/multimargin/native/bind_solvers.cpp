@@ -18,6 +18,7 @@
 #include "bind_arrays.hpp"
 #include "bind_rows.hpp"
 #include "block.hpp"
+#include "class_descent.hpp"
 #include "coordinate_descent.hpp"
 #include "gradient.hpp"
 #include "kept_block.hpp"
@@ -146,6 +147,9 @@ std::tuple<Index, Index, double, Index> bind_coordinate_descent(
     if constexpr (Machine::kSharesMean) {
       TileDescent<Machine, T> descent(block, diag.data(), std::move(solver), seed, threads);
       result = descent.run(eps, max_sweeps, most_work);
+    } else if constexpr (!Machine::kSumsToZero) {
+      ClassDescent<Machine, T> descent(block, diag.data(), std::move(solver), width, space, size);
+      result = descent.run({eps, max_sweeps, most_work, staged, faces}, threads);
     } else {
       CoordinateDescent<Machine, T> descent(block, diag.data(), std::move(solver),
                                             PairBlock<Machine, T>(block, width, space, size), seed, faces);

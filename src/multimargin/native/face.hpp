@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "block.hpp"
+#include "interrupt.hpp"
 #include "machine.hpp"
-#include "pairs.hpp"
 #include "reduce.hpp"
 
 namespace multimargin {
@@ -28,7 +28,8 @@ template <class Machine, class T>
 class Face {
  public:
   // Finds the face of the block's current point.
-  void find(const Block<T>& b, const PairBlock<Machine, T>& pairs, const double* diag) {
+  template <class Pairs>
+  void find(const Block<T>& b, const Pairs& pairs, const double* diag) {
     classes_.resize(size(b.m));
     for (auto& members : classes_) members.clear();
     samples_.clear();
@@ -80,7 +81,8 @@ class Face {
   }
 
   // Hands the new coefficients of each sample to the block's pairs. Returns the work.
-  Index take(const Block<T>& b, const Machine& machine, PairBlock<Machine, T>& pairs) {
+  template <class Pairs>
+  Index take(const Block<T>& b, const Machine& machine, Pairs& pairs) {
     double *G = row_.data(), *alpha = G + b.m;
     Index work = 0;
     for (std::size_t s = 0; s < samples_.size(); ++s) {
@@ -337,6 +339,40 @@ class Face {
   std::vector<double> sums_;                                         // a number a sample
   std::vector<std::int32_t> columns_;
   std::vector<double> row_;
+};
+
+// When a descent that counts its work steps over its face: for up to twice the time of the sweeps since the last
+// such step, once that is enough for a few of conjugate gradients.
+template <class Machine, class T>
+class FaceSteps {
+ public:
+  template <class Pairs>
+  void step(const Block<T>& b, Pairs& pairs, const double* diag, const Machine& machine, double threshold,
+            DescentResult& result, Interrupt& interrupt) {
+    if (result.work < next_) return;
+    const Index work = result.work - last_;
+    face_.find(b, pairs, diag);
+    const Index least = kLeastSteps * face_.work();
+    const bool fits = face_.fits(result.sweeps > kCreeping);
+    if (!fits || work < least) {
+      next_ = last_ + (fits ? least : 2 * work + 1);
+      return;
+    }
+    const Index steps = std::min(kMostWork, 2 * work) / face_.work();
+    const Index taken = face_.minimise(b, kShare * threshold, steps) ? face_.take(b, machine, pairs) : 0;
+    result.work += steps * face_.work() + taken;
+    last_ = next_ = result.work;
+    interrupt.poll(steps * face_.work() + taken);
+  }
+
+ private:
+  static constexpr Index kCreeping = 60;           // sweeps that do for most blocks
+  static constexpr Index kLeastSteps = 16;         // of conjugate gradients
+  static constexpr Index kMostWork = 300'000'000;  // of theirs: Ctrl-C is heard in between
+  static constexpr double kShare = 0.3;            // of the threshold: how exactly a face is solved
+
+  Face<Machine, T> face_;
+  Index last_ = 0, next_ = 1;  // work at the last step over a face; before the next is tried
 };
 
 }  // namespace multimargin
