@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -148,8 +149,13 @@ std::tuple<Index, Index, double, Index> bind_coordinate_descent(
       TileDescent<Machine, T> descent(block, diag.data(), std::move(solver), seed, threads);
       result = descent.run(eps, max_sweeps, most_work);
     } else if constexpr (!Machine::kSumsToZero) {
-      ClassDescent<Machine, T> descent(block, diag.data(), std::move(solver), width, space, size);
-      result = descent.run({eps, max_sweeps, most_work, staged, faces}, threads);
+      std::vector<Index> ids(static_cast<std::size_t>(block.q));
+      std::iota(ids.begin(), ids.end(), Index{0});
+      std::vector<ClassRows<T>> rows(static_cast<std::size_t>(block.m), ClassRows<T>(size / block.m));
+      ClassDescent<Machine, T> descent(block, {first, stride, ids.data(), ids.data()}, block.q, diag.data(),
+                                       std::move(solver), rows);
+      const Index entries = descent.list(width);
+      result = descent.run({eps, max_sweeps, most_work, staged, faces}, entries >= block.q * block.q, threads);
     } else {
       CoordinateDescent<Machine, T> descent(block, diag.data(), std::move(solver),
                                             PairBlock<Machine, T>(block, width, space, size), seed, faces);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "block.hpp"
+#include "class_rows.hpp"
 #include "face.hpp"
 #include "interrupt.hpp"
 #include "machine.hpp"
@@ -34,29 +35,40 @@ struct DescentLimits {
 template <class Machine, class T, class S>
 class ClassProblem {
  public:
-  ClassProblem(const Block<T>& block, const double* diag, Machine machine)
-      : b_(block), one_(block), diag_(diag), machine_(std::move(machine)) {
+  // position[id] is a sample's number in the block, or -1.
+  ClassProblem(const Block<T>& block, const KernelSource<T>& source, const std::vector<std::int32_t>& position,
+               const double* diag, Machine machine)
+      : b_(block), one_(block), source_(source), position_(position), diag_(diag), machine_(std::move(machine)),
+        at_(position.size(), -1) {
     one_.m = 1;
   }
 
-  // Takes up class r of the samples `members`, whose kernel rows find place in `room`; where that is null, the
-  // members are all samples, and the rows are those of K.
-  void load(Index r, const std::vector<std::int32_t>& members, T* room) {
-    r_ = r;
-    room_ = room;
-    members_ = members.data();
-    n_ = static_cast<Index>(members.size());
-    for (auto* v : {&G_, &rise_, &fall_}) v->resize(members.size());
-    alpha_.resize(members.size());
-    uses_.assign(members.size(), 0);
-    list_.resize(members.size());
-    at_.assign(size(b_.q), -1);
+  // Takes up class r of the samples that have kept rows, once those listed for it (numbers in the block) are among
+  // them; members that are no longer listed go when they are many.
+  void load(Index r, const std::vector<std::int32_t>& listed, ClassRows<T>& rows) {
+    rows_ = &rows;
+    for (std::int32_t i : listed) at_[size(source_.ids[i])] = kListed;
+    kept_.clear();
+    for (Index j = 0; j < rows.size(); ++j)
+      if (at_[size(rows.ids()[j])] == kListed) kept_.push_back(static_cast<std::int32_t>(j));
+    if (static_cast<double>(rows.size()) * (1.0 - kIdle) > static_cast<double>(kept_.size())) rows.retain(kept_);
+    for (Index j = 0; j < rows.size(); ++j) at_[size(rows.ids()[j])] = static_cast<std::int32_t>(j);
+    for (std::int32_t i : listed)
+      if (at_[size(source_.ids[i])] == kListed) {
+        at_[size(source_.ids[i])] = static_cast<std::int32_t>(rows.size());
+        rows.add(source_.ids[i]);
+      }
+    resize(r, rows.size());
+    for (Index j = 0; j < n_; ++j) load(j, position_[size(rows.ids()[j])]);
+  }
+
+  // Takes up class r of all samples of the block, with their whole kernel rows.
+  void load_all(Index r) {
+    rows_ = nullptr;
+    resize(r, b_.q);
     for (Index j = 0; j < n_; ++j) {
-      const Index i = members_[j];
-      at_[size(i)] = static_cast<std::int32_t>(j);
-      alpha_[size(j)] = b_.alpha[i * b_.m + r];
-      G_[size(j)] = static_cast<S>(b_.G[i * b_.m + r]);
-      mark(j);
+      at_[size(source_.ids[j])] = static_cast<std::int32_t>(j);
+      load(j, j);
     }
   }
 
@@ -71,13 +83,13 @@ class ClassProblem {
       result.violation = largest(G_.data(), rise_.data(), fall_.data(), n_);
       result.work += n_;
       if (!(result.violation > limits.eps) || stop) break;
-      if (result.updates >= limits.max_sweeps * n_ || result.work >= limits.most_work) break;
+      if (result.sweeps >= limits.max_sweeps || result.work >= limits.most_work) break;
       const double share = limits.staged ? kShare * result.violation : 0.0;
       const double threshold = std::max(limits.eps, std::min(share, below));
       if (limits.faces) faces.step(one_, *this, diag_, machine_, threshold, result, interrupt_);
       const Index updates = pass(threshold, result);
-      ++result.sweeps;
       result.updates += updates;
+      result.sweeps = result.updates / n_;  // as many as would have made these updates
       if (updates == 0 && threshold <= limits.eps) break;
       below = updates == 0 ? kShare * threshold : kInfinity;
     }
@@ -85,35 +97,62 @@ class ClassProblem {
   }
 
   // Hands alpha and G back to the block.
-  void store() const {
+  void store() {
     for (Index j = 0; j < n_; ++j) {
-      const Index k = members_[j] * b_.m + r_;
-      b_.alpha[k] = alpha_[size(j)];
-      b_.G[k] = static_cast<double>(G_[size(j)]);
+      const Index i = members_[size(j)];
+      if (i < 0) continue;
+      b_.alpha[i * b_.m + r_] = alpha_[size(j)];
+      b_.G[i * b_.m + r_] = static_cast<double>(G_[size(j)]);
     }
+    std::fill(at_.begin(), at_.end(), -1);
   }
 
   // What a face asks (face.hpp): samples by their numbers in the block, each with one pair at most.
-  Index count(Index i) const { return at_[size(i)] >= 0; }
+  Index samples() const { return n_; }
+  Index sample(Index j) const { return members_[size(j)]; }
+  Index count(Index i) const { return i >= 0 && source_.has_row(i); }
   Index own(Index i) const { return b_.y[i] == r_ ? 0 : -1; }
   Index label(Index, Index) const { return 0; }
+  const T* kernel_row(Index i) { return row(at(i)); }  // until the next is asked for
+  Index column(Index i) const { return at(i); }
   void read(Index i, double* G, double* alpha) const {
-    if (at_[size(i)] < 0) return;
-    *G = static_cast<double>(G_[size(at_[size(i)])]);
-    *alpha = alpha_[size(at_[size(i)])];
+    if (at(i) < 0) return;
+    *G = static_cast<double>(G_[size(at(i))]);
+    *alpha = alpha_[size(at(i))];
   }
-  Index write(Index i, const double* alpha) { return at_[size(i)] < 0 ? 0 : step(at_[size(i)], *alpha); }
+  Index write(Index i, const double* alpha) { return step(at(i), *alpha); }
 
  private:
   static constexpr double kShare = 0.5;
+  static constexpr double kIdle = 0.25;  // share of the members that need not be listed
+  static constexpr std::int32_t kListed = -2;
   static constexpr int kTogether = 16;
   static constexpr Index kWorkOfVisit = 16;  // in the time of a multiply-add
 
   static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
+  std::int32_t at(Index i) const { return at_[size(source_.ids[i])]; }
+
+  void resize(Index r, Index n) {
+    r_ = r;
+    n_ = n;
+    for (auto* v : {&G_, &rise_, &fall_}) v->assign(size(n), S(0));
+    alpha_.resize(size(n));
+    members_.resize(size(n));
+    list_.resize(size(n));
+  }
+
+  // Member j is the block's sample i; where that is -1 (it has left the block), it will not move.
+  void load(Index j, Index i) {
+    members_[size(j)] = static_cast<std::int32_t>(i);
+    if (i < 0) return;
+    alpha_[size(j)] = b_.alpha[i * b_.m + r_];
+    G_[size(j)] = static_cast<S>(b_.G[i * b_.m + r_]);
+    if (source_.has_row(i)) mark(j);
+  }
 
   // Which ways the coefficient of member j can go.
   void mark(Index j) {
-    const Index i = members_[j];
+    const Index i = members_[size(j)];
     const double least = kActive * b_.C[i];
     rise_[size(j)] = Machine::rise(alpha_[size(j)], b_.y[i] == r_, b_.C[i]) > least;
     fall_[size(j)] = Machine::fall(alpha_[size(j)], b_.y[i] == r_, b_.C[i]) > least;
@@ -164,12 +203,11 @@ class ClassProblem {
     const Index listed = list_above(G_.data(), rise_.data(), fall_.data(), n_, cut, list_.data());
     Index updates = 0, work = n_ + listed * kWorkOfVisit;
     for (Index k = 0; k < listed; ++k) {
-      const Index j = list_[size(k)], i = members_[j];
+      const Index j = list_[size(k)], i = members_[size(j)];
       const auto G = static_cast<double>(G_[size(j)]);
       if (violation(G_[size(j)], rise_[size(j)], fall_[size(j)]) <= cut) continue;
       double next = alpha_[size(j)];
-      const Index own = b_.y[i] == r_ ? 0 : -1;
-      machine_.minimise(&G, diag_[i], own, b_.C[i], 1, &next);
+      machine_.minimise(&G, diag_[i], own(i), b_.C[i], 1, &next);
       if (!(std::abs(next - alpha_[size(j)]) > resolution(&G, diag_[i], b_.C[i], 1))) continue;
       work += step(j, next);
       ++updates;
@@ -185,26 +223,18 @@ class ClassProblem {
     if (delta == 0.0) return 0;
     alpha_[size(j)] = alpha;
     mark(j);
-    const T* row = b_.K + members_[j] * b_.K_stride;
-    std::uint8_t& uses = uses_[size(j)];
-    if (room_ && uses == 0) {  // rows are copied at their second use: many have no third
-      uses = 1;
-      add_gathered(row, members_, n_, delta, G_.data());
-      return n_;
-    }
-    if (room_) {
-      if (uses == 1) gather_row(row, members_, n_, room_ + j * n_);
-      uses = 2;
-      row = room_ + j * n_;
-    }
-    add_row(row, n_, delta, G_.data());
+    add_row(row(j), n_, delta, G_.data());
     return n_;
   }
 
-  static MULTIMARGIN_CLONES void add_gathered(const T* __restrict row, const std::int32_t* columns, Index n, double delta,
-                                              S* __restrict G) {
-    const S by = static_cast<S>(delta);
-    for (Index j = 0; j < n; ++j) G[j] += by * static_cast<S>(row[columns[j]]);
+  // The kernel row of member j against all members; in scratch_ where it is not kept.
+  const T* row(Index j) {
+    const T* full = source_.row(members_[size(j)]);
+    if (!rows_) return full;
+    if (const T* kept = rows_->row(j, full)) return kept;
+    scratch_.resize(size(n_));
+    gather_row(full, rows_->ids(), n_, scratch_.data());
+    return scratch_.data();
   }
 
   // G += delta row.
@@ -214,74 +244,77 @@ class ClassProblem {
   }
 
   Block<T> b_, one_;  // the block, and the same for one class
+  KernelSource<T> source_;
+  const std::vector<std::int32_t>& position_;
   const double* diag_;
   Machine machine_;
   Interrupt interrupt_;
-  Index r_ = 0, n_ = 0;  // class, members
-  const std::int32_t* members_ = nullptr;
-  T* room_ = nullptr;
-  std::vector<S> G_, rise_, fall_;  // gradient; 1 where the coefficient can go up or down, else 0
+  Index r_ = 0, n_ = 0;               // class, members
+  ClassRows<T>* rows_ = nullptr;      // null: members are all samples of the block
+  std::vector<S> G_, rise_, fall_;    // gradient; 1 where the coefficient can go up or down, else 0
   std::vector<double> alpha_;
-  std::vector<std::uint8_t> uses_;  // of the kernel row: 0, 1, or more, and then it is in room
-  std::vector<std::int32_t> list_;  // of a pass
-  std::vector<std::int32_t> at_;    // of a sample among the members, or -1
+  std::vector<T> scratch_;
+  std::vector<std::int32_t> members_;     // their numbers in the block, or -1
+  std::vector<std::int32_t> list_, kept_;
+  std::vector<std::int32_t> at_;          // of a sample, by its id, among the members, or -1
 };
 
-// Solves the block subproblem (block.hpp) class by class, over the pairs that a change of G by width could move. The
-// kernel blocks of the classes find place in `room`; where they do not, or have more entries than K itself, all
-// pairs take part and all classes use K. The result does not depend on the number of threads.
+// Solves the block subproblem (block.hpp; its K comes from `source` instead, whose rows have n columns) class by class,
+// with what `kept` has of the classes' kernel rows. Where all pairs take part the rows of the source do, and G is
+// complete. The result does not depend on the number of threads.
 template <class Machine, class T>
 class ClassDescent {
  public:
-  ClassDescent(const Block<T>& block, const double* diag, Machine machine, double width, T* room,
-               Index room_size)
-      : b_(block), diag_(diag), machine_(std::move(machine)), members_(size(block.m)),
-        rooms_(size(block.m)) {
-    list(width);
-    Index entries = 0;
-    for (Index r = 0; r < b_.m; ++r) entries += square(r);
-    const bool split = entries < b_.q * b_.q && entries <= room_size;
-    for (Index r = 0; r < b_.m; ++r) {
-      rooms_[size(r)] = split ? room : nullptr;
-      if (split) room += square(r);
-    }
-    if (!split) list(kInfinity);
+  ClassDescent(const Block<T>& block, const KernelSource<T>& source, Index n, const double* diag, Machine machine,
+               std::vector<ClassRows<T>>& kept)
+      : b_(block), source_(source), diag_(diag), machine_(std::move(machine)), kept_(kept), position_(size(n), -1),
+        listed_(size(block.m)) {
+    for (Index i = 0; i < b_.q; ++i) position_[size(source.ids[i])] = static_cast<std::int32_t>(i);
   }
 
-  DescentResult run(const DescentLimits& limits, int n_threads) {
-    return kFloatEps <= limits.eps ? run_with<T>(limits, n_threads) : run_with<double>(limits, n_threads);
-  }
-
- private:
-  static constexpr double kFloatEps = 1e-5;  // what gradients in the precision of float rows can be brought to
-
-  static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
-  Index square(Index r) const { return static_cast<Index>(members_[size(r)].size() * members_[size(r)].size()); }
-
-  void list(double width) {
-    for (auto& members : members_) members.clear();
+  // Lists the pairs that a change of G by width could move; returns the entries of the classes' kernels.
+  Index list(double width) {
     for (Index i = 0; i < b_.q; ++i) {
+      if (!source_.has_row(i)) continue;
       const Index first = i * b_.m;
       auto listed = Machine::listed(b_.G + first, b_.alpha + first, b_.y[i], b_.C[i], b_.m, width);
       for (Index r = 0; r < b_.m; ++r)
-        if (listed(r)) members_[size(r)].push_back(static_cast<std::int32_t>(i));
+        if (listed(r)) listed_[size(r)].push_back(static_cast<std::int32_t>(i));
     }
+    Index entries = 0;
+    for (const auto& listed : listed_) entries += static_cast<Index>(listed.size() * listed.size());
+    return entries;
   }
+
+  // Over the listed pairs or, complete, over all; then the block must be of all samples.
+  DescentResult run(const DescentLimits& limits, bool complete, int n_threads) {
+    complete_ = complete;
+    return limits.eps >= kFloatEps ? run_with<T>(limits, n_threads) : run_with<double>(limits, n_threads);
+  }
+
+ private:
+  static constexpr double kFloatEps = 1e-4;  // what gradients in the precision of float rows can be brought to
+
+  static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
+  Index members(Index r) const { return complete_ ? b_.q : static_cast<Index>(listed_[size(r)].size()); }
 
   template <class S>
   DescentResult run_with(DescentLimits limits, int n_threads) {
     std::vector<Index> order(size(b_.m));  // large ones first, so that threads end together
     std::iota(order.begin(), order.end(), Index{0});
-    std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return square(a) > square(b); });
+    std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return members(a) > members(b); });
+    double entries = 0.0;
+    for (Index r : order) entries += static_cast<double>(members(r)) * static_cast<double>(members(r));
+    limits.most_work /= b_.m;
     std::vector<DescentResult> results(size(b_.m));
     std::atomic<bool> stop{false};
-    limits.most_work /= b_.m;
-    Index entries = 0;
-    for (Index r = 0; r < b_.m; ++r) entries += square(r);
-    parallel_tasks(b_.m, worthwhile_threads(n_threads, static_cast<double>(entries)), [&] {
-      return [&, problem = ClassProblem<Machine, T, S>(b_, diag_, machine_)](Index task) mutable {
+    parallel_tasks(b_.m, worthwhile_threads(n_threads, entries), [&] {
+      return [&, problem = ClassProblem<Machine, T, S>(b_, source_, position_, diag_, machine_)](Index task) mutable {
         const Index r = order[size(task)];
-        problem.load(r, members_[size(r)], rooms_[size(r)]);
+        if (complete_)
+          problem.load_all(r);
+        else
+          problem.load(r, listed_[size(r)], kept_[size(r)]);
         try {
           results[size(r)] = problem.run(limits, stop);
         } catch (...) {
@@ -303,10 +336,13 @@ class ClassDescent {
   }
 
   Block<T> b_;
+  KernelSource<T> source_;
   const double* diag_;
   Machine machine_;
-  std::vector<std::vector<std::int32_t>> members_;  // of the classes
-  std::vector<T*> rooms_;                           // for their kernel blocks
+  std::vector<ClassRows<T>>& kept_;                 // of the classes
+  std::vector<std::int32_t> position_;              // of a sample in the block, by its id, or -1
+  std::vector<std::vector<std::int32_t>> listed_;   // samples of the classes, by their numbers in the block
+  bool complete_ = false;
 };
 
 }  // namespace multimargin

@@ -35,8 +35,10 @@ class Face {
     samples_.clear();
     row_.resize(size(2 * b.m));
     double *G = row_.data(), *alpha = G + b.m;
-    for (Index i = 0; i < b.q; ++i) {
-      const Index count = pairs.count(i), own = pairs.own(i);
+    for (Index k = 0; k < pairs.samples(); ++k) {
+      const Index i = pairs.sample(k), count = pairs.count(i);
+      if (count == 0) continue;
+      const Index own = pairs.own(i);
       pairs.read(i, G, alpha);
       const double least = kActive * b.C[i];
       auto in_face = [&](Index c) {
@@ -67,8 +69,9 @@ class Face {
 
   // Lowers the objective over the face, until its gradient is below eps or in at most so many steps. Returns
   // whether anything moved.
-  bool minimise(const Block<T>& b, double eps, Index steps) {
-    load(b);
+  template <class Pairs>
+  bool minimise(const Block<T>& b, Pairs& pairs, double eps, Index steps) {
+    load(b, pairs);
     bool moved = false;
     for (int round = 0; round < kRounds && steps > 0; ++round) {
       const Index made = conjugate_gradients(eps, steps);
@@ -113,7 +116,8 @@ class Face {
 
   static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
 
-  void load(const Block<T>& b) {
+  template <class Pairs>
+  void load(const Block<T>& b, Pairs& pairs) {
     H_.resize(size(entries_));
     G_.clear(), rise_.clear(), fall_.clear(), of_.clear(), at_.clear(), sizes_.clear();
     step_.assign(samples_.size() * size(b.m), 0.0);
@@ -121,7 +125,7 @@ class Face {
     for (const auto& members : classes_) {
       columns_.clear();
       for (const Member& member : members) {
-        columns_.push_back(static_cast<std::int32_t>(samples_[size(member.sample)].i));
+        columns_.push_back(static_cast<std::int32_t>(pairs.column(samples_[size(member.sample)].i)));
         of_.push_back(member.sample);
         at_.push_back(size(member.sample * b.m + member.c));
         G_.push_back(member.G);
@@ -130,7 +134,8 @@ class Face {
       }
       const auto u = static_cast<Index>(columns_.size());
       sizes_.push_back(u);
-      for (Index i = 0; i < u; ++i, out += u) gather_row(b.K + columns_[size(i)] * b.K_stride, columns_.data(), u, out);
+      for (Index i = 0; i < u; ++i, out += u)
+        gather_row(pairs.kernel_row(samples_[size(members[size(i)].sample)].i), columns_.data(), u, out);
     }
     make_room();
   }
@@ -359,7 +364,7 @@ class FaceSteps {
       return;
     }
     const Index steps = std::min(kMostWork, 2 * work) / face_.work();
-    const Index taken = face_.minimise(b, kShare * threshold, steps) ? face_.take(b, machine, pairs) : 0;
+    const Index taken = face_.minimise(b, pairs, kShare * threshold, steps) ? face_.take(b, machine, pairs) : 0;
     result.work += steps * face_.work() + taken;
     last_ = next_ = result.work;
     interrupt.poll(steps * face_.work() + taken);
