@@ -206,6 +206,7 @@ class ClassProblem {
       const Index j = list_[size(k)], i = members_[size(j)];
       const auto G = static_cast<double>(G_[size(j)]);
       if (violation(G_[size(j)], rise_[size(j)], fall_[size(j)]) <= cut) continue;
+      if (k + 1 < listed) prefetch(list_[size(k + 1)]);
       double next = alpha_[size(j)];
       machine_.minimise(&G, diag_[i], own(i), b_.C[i], 1, &next);
       if (!(std::abs(next - alpha_[size(j)]) > resolution(&G, diag_[i], b_.C[i], 1))) continue;
@@ -225,6 +226,14 @@ class ClassProblem {
     mark(j);
     add_row(row(j), n_, delta, G_.data());
     return n_;
+  }
+
+  // Asks for the source's row of member j ahead of time, where it will be read.
+  void prefetch(Index j) const {
+    if (rows_ && rows_->has_row(j)) return;
+    const T* full = source_.row(members_[size(j)]);
+    const auto columns = static_cast<Index>(position_.size());
+    for (Index c = 0; c < columns; c += 64 / static_cast<Index>(sizeof(T))) MULTIMARGIN_PREFETCH(full + c);
   }
 
   // The kernel row of member j against all members; in scratch_ where it is not kept.

@@ -59,6 +59,9 @@ class ClassRows {
     for (const auto& row : rows_) values_ += static_cast<Index>(row.size());
   }
 
+  // Whether the kernel row of member j against all members is here.
+  bool has_row(Index j) const { return rows_[static_cast<std::size_t>(j)].size() == ids_.size(); }
+
   // The kernel row of member j against all members, given its row against all samples; null at its first use, as many
   // have no second, and where there is no memory left for it.
   const T* row(Index j, const T* full) {
