@@ -42,8 +42,9 @@ _FALL = 0.1  # how far the violations fall before all samples are looked at agai
 _MOST_ACTIVE = 50  # passes over active samples in a row
 _MOST_PROOFS = 10  # in a row that fail without progress
 _MEASURE_EVERY = 5  # passes over all samples between two measurements of the gap
-_GAP_AIM = 0.97  # of gap_tol: a proof is tried there
+_GAP_AIM = 0.95  # of gap_tol: a proof is tried there
 _SEEN_SHARE = 0.7  # of the gap as it was seen in a pass that is left after it; corrected by what is measured
+_SAMPLE = 2048  # samples, about, that stand for all when the gap is estimated
 _THREADS_SHARE = 0.5  # of the decrease that threads see, each for itself: less, and they are stopped
 _SINGLE_TOL = 1e-5  # float32 weights cannot tell violations below this
 
@@ -104,6 +105,7 @@ class LinearDescent:
         self.visits = 0
         self.target = _AIM * options.tol  # violation at which a proof is tried
         self.gap_target, self._seen_share = _GAP_AIM * options.gap_tol, _SEEN_SHARE
+        self._sample_share = 1.0 / max(1, self.n // _SAMPLE)  # of the gap, in every so many-th sample
         if task.alpha is not None:
             self.prove()
             self.go_on()
@@ -167,9 +169,16 @@ class LinearDescent:
         """Whether a duality gap is small enough for a proof, the primal objective being gap - dual."""
         return gap <= self.gap_target * (gap - self.dual)
 
-    def may_be_within(self, found: _Pass) -> bool:
-        """The same of the gap after a pass, as it is expected from what the pass saw."""
-        return self.is_within(self._seen_share * found.gap)
+    def seems_within(self, found: _Pass) -> bool:
+        """The same of the gap after a pass: as what the pass saw lets expect, then as some samples say."""
+        if not self.is_within(self._seen_share * found.gap):
+            return False
+        gap = self._sampled_gap(self.weights) / self._sample_share if self._sample_share > 0 else math.inf
+        self._seen_share = gap / found.gap if found.gap > 0 else _SEEN_SHARE
+        return self.is_within(gap)
+
+    def _sampled_gap(self, weights: np.ndarray) -> float:
+        return float(self.problem.measure(weights, max(1, self.n // _SAMPLE))[2])
 
     def check_threads(self) -> None:
         """Go on without threads, where they undo each other's work.
@@ -195,10 +204,13 @@ class LinearDescent:
         self.problem.rebuild(self.exact)
         violation, _, gap, loss = self.problem.measure(self.exact)
         self.dual = self._last_dual = self._dual_of(self.exact)
+        self._proved_gap = gap
         return violation, self.dual + self.problem.dual_sum() + loss, gap
 
     def go_on(self) -> None:
-        """Take the weights of the last proof over."""
+        """Take the weights of the last proof over, and what it says about the samples that stand for all."""
+        if self.options.gap_tol > 0 and self._proved_gap > 0:
+            self._sample_share = self._sampled_gap(self.exact) / self._proved_gap
         if self.exact is not self.weights:
             self.weights[:] = self.exact
         self.native.weights_changed()
@@ -304,9 +316,8 @@ def _descend(descent: LinearDescent, monitor: Monitor) -> Status:
         )
         if schedule.over_all:
             descent.check_threads()
-        done = schedule.over_all and found.violation <= descent.target
-        measures = descent.may_be_within(found) or schedule.measures
-        gap = descent.measure(found) if measures and not done else math.nan
+        done = (schedule.over_all and found.violation <= descent.target) or descent.seems_within(found)
+        gap = descent.measure(found) if schedule.measures and not done else math.nan
         if status := _record(descent, monitor, found, gap):
             return status
         if done or descent.is_within(gap):
@@ -329,7 +340,7 @@ class _Schedule:
     @property
     def measures(self) -> bool:
         """Whether the gap is measured after this pass."""
-        return self.over_all and self._rounds % _MEASURE_EVERY == 0
+        return self.over_all and self._rounds > 0 and self._rounds % _MEASURE_EVERY == 0
 
     def go_on(self, found: _Pass) -> bool:
         """Look at what the pass found; False where nothing can move any more."""

@@ -93,10 +93,11 @@ void sparse_problem(LinearProblem* self, const AnyVector& data, const Vector<I>&
 }
 
 template <class W>
-auto bind_measure(LinearProblem& problem, const Weights<W>& weights) {
+auto bind_measure(LinearProblem& problem, const Weights<W>& weights, Index step) {
+  require(step >= 1, "step must be at least 1");
   const LinearWeights<W> w = view(problem, weights);
   nb::gil_scoped_release released;
-  const LinearMeasure found = problem.measure(w);
+  const LinearMeasure found = problem.measure(w, step);
   return std::tuple(found.violation, found.gain, found.gap, found.loss);
 }
 
@@ -224,9 +225,9 @@ void bind_linear(nb::module_& m) {
       .def("__init__", &sparse_problem<std::int64_t>, "data"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(),
            "d"_a, "y"_a.noconvert(), "C"_a.noconvert(), "m"_a, "constant"_a, "n_threads"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
            nb::keep_alive<1, 4>(), nb::keep_alive<1, 6>(), nb::keep_alive<1, 7>())
-      .def("measure", &bind_measure<float>, "weights"_a.noconvert())
-      .def("measure", &bind_measure<double>, "weights"_a.noconvert(),
-           "All samples with fixed weights: (largest violation, largest gain / C, gap, loss).")
+      .def("measure", &bind_measure<float>, "weights"_a.noconvert(), "step"_a = 1)
+      .def("measure", &bind_measure<double>, "weights"_a.noconvert(), "step"_a = 1,
+           "Every step-th sample with fixed weights: (largest violation, largest gain / C, gap, loss), the last two as sums.")
       .def("rebuild", &bind_rebuild<float>, "weights"_a.noconvert())
       .def("rebuild", &bind_rebuild<double>, "weights"_a.noconvert(), "Computes the weights from the dual alone.")
       .def("dual", &dual_arrays, "alpha as (indptr, classes, values).")

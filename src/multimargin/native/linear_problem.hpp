@@ -61,19 +61,20 @@ class LinearProblem {
     });
   }
 
-  // All samples measured with fixed weights.
+  // Every step-th sample measured with fixed weights.
   template <class W>
-  LinearMeasure measure(LinearWeights<W> weights) {
-    const Index n = rows_->rows(), tasks = (n + kSamplesPerTask - 1) / kSamplesPerTask;
+  LinearMeasure measure(LinearWeights<W> weights, Index step = 1) {
+    const Index count = (rows_->rows() + step - 1) / step, tasks = (count + kSamplesPerTask - 1) / kSamplesPerTask;
     std::vector<LinearMeasure> parts(static_cast<std::size_t>(tasks));
     parallel_tasks(tasks, n_threads_, [&] {
       auto visitor = std::make_shared<LinearVisitor<W>>(task(), weights, &dual_, UpdateRule{}, 0);
       return [&, visitor](Index t) {
         LinearMeasure part;
-        const Index last = std::min(n, (t + 1) * kSamplesPerTask);
-        for (Index i = t * kSamplesPerTask; i < last; ++i) {
+        const Index last = std::min(count, (t + 1) * kSamplesPerTask);
+        for (Index k = t * kSamplesPerTask; k < last; ++k) {
+          const Index i = k * step;
           part.violation = worse_of(part.violation, visitor->look(i));
-          if (i + 1 < last) visitor->announce(i + 1);
+          if (k + 1 < last) visitor->announce(i + step);
           const double gain = visitor->gain();
           part.gain = std::max(part.gain, gain / C_[i]);
           part.gap += gain;
@@ -115,8 +116,7 @@ class LinearProblem {
       for (Index e = 0; e < dual_.count(i); ++e) list(dual_.entries(i)[e].r, dual_.entries(i)[e].alpha);
       if (count == 0) continue;
       rows_->load(i, row);
-      add_listed(weights.values, weights.stride, row.values.data(), row.columns.data(), row.count, classes.data(),
-                 alpha.data(), count);
+      add_listed(weights.values, weights.stride, row, classes.data(), alpha.data(), count);
     }
   }
 

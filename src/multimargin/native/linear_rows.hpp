@@ -1,38 +1,83 @@
 // Rows of a data matrix, one at a time: dense or CSR, float32 or float64, indices of 32 or 64 bits.
 //
-// A solver of the linear machine touches a row as often as it touches the row's features in all m weight
-// vectors, so a row is first copied into a short list of its non-zeros (of dense rows too). What follows is
-// then the same code for all storages.
+// A solver of the linear machine sees a row as the list of its non-zeros, so that what follows is the same code for all
+// storages. The list is read where the data are; only values of another type than the weights, and dense rows with some
+// zeros, are copied for the visit.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <type_traits>
 #include <vector>
 
 #include "platform.hpp"
 
 namespace multimargin {
 
-// The non-zeros of one row, with the constant feature that stands for the intercept, if any, as the last.
-template <class W>
-struct LinearRow {
-  std::vector<W> values;
-  std::vector<Index> columns;
-  Index count = 0;
+// x_k at columns_k for k in [0, count), and the constant feature that stands for the intercept, if any.
+template <class W, class I>
+struct RowTerms {
+  const W* values;
+  const I* columns;
+  Index count;
+  W constant;
+  Index constant_column;
 
-  void reserve(Index most) {
-    values.resize(static_cast<std::size_t>(most));
-    columns.resize(static_cast<std::size_t>(most));
-  }
-
-  void push(Index column, double value) {
-    values[static_cast<std::size_t>(count)] = static_cast<W>(value);
-    columns[static_cast<std::size_t>(count)] = column;
-    ++count;
+  template <class Term>
+  MULTIMARGIN_INLINE void each(Term term) const {
+    for (Index k = 0; k < count; ++k) term(values[k], static_cast<Index>(columns[k]));
+    if (constant != W{0}) term(constant, constant_column);
   }
 };
+
+// One row, and room for what has to be copied of it.
+template <class W>
+class LinearRow {
+ public:
+  void reserve(Index most) {
+    own_values.resize(static_cast<std::size_t>(most));
+    own_columns.resize(static_cast<std::size_t>(most));
+  }
+
+  void refer(const W* values, const std::int32_t* columns, Index count) {
+    values_ = values, narrow_ = columns, wide_ = nullptr, count_ = count;
+  }
+  void refer(const W* values, const std::int64_t* columns, Index count) {
+    values_ = values, narrow_ = nullptr, wide_ = columns, count_ = count;
+  }
+  void add_constant(Index column, double value) {
+    constant_ = static_cast<W>(value);
+    constant_column_ = column;
+  }
+
+  // use(RowTerms) with the columns in the type that they have.
+  template <class Use>
+  MULTIMARGIN_INLINE void with_terms(Use use) const {
+    if (wide_ == nullptr)
+      use(RowTerms<W, std::int32_t>{values_, narrow_, count_, constant_, constant_column_});
+    else
+      use(RowTerms<W, std::int64_t>{values_, wide_, count_, constant_, constant_column_});
+  }
+
+  std::vector<W> own_values;
+  std::vector<std::int32_t> own_columns;
+
+ private:
+  const W* values_ = nullptr;
+  const std::int32_t* narrow_ = nullptr;
+  const std::int64_t* wide_ = nullptr;
+  Index count_ = 0, constant_column_ = 0;
+  W constant_{0};
+};
+
+template <class T, class W>
+MULTIMARGIN_CLONES void convert_values(const T* from, Index count, W* to) {
+  for (Index k = 0; k < count; ++k) to[k] = static_cast<W>(from[k]);
+}
 
 class LinearRows {
  public:
@@ -44,7 +89,7 @@ class LinearRows {
   Index rows() const { return n_; }
   Index features() const { return d_ + (constant_ != 0.0); }  // with the constant one
 
-  virtual Index longest() const = 0;  // most non-zeros of a row, the constant included
+  virtual Index longest() const = 0;  // most non-zeros of a row
   virtual void load(Index i, LinearRow<float>& row) const = 0;
   virtual void load(Index i, LinearRow<double>& row) const = 0;
   virtual void prefetch(Index i) const = 0;
@@ -53,7 +98,7 @@ class LinearRows {
   double norm(Index i, LinearRow<double>& row) const {
     load(i, row);
     double sum = 0.0;
-    for (Index k = 0; k < row.count; ++k) sum += row.values[static_cast<std::size_t>(k)] * row.values[static_cast<std::size_t>(k)];
+    row.with_terms([&](const auto& terms) { terms.each([&](double x, Index) { sum += x * x; }); });
     return sum;
   }
 
@@ -64,34 +109,44 @@ class LinearRows {
     for (Index k = 0; k < count; k += step) MULTIMARGIN_PREFETCH(first + k);
   }
 
-  template <class W>
-  void finish(LinearRow<W>& row) const {
-    if (constant_ != 0.0) row.push(d_, constant_);
+  // The row's list, its values converted where they have to be.
+  template <class T, class I, class W>
+  void refer(LinearRow<W>& row, const T* values, const I* columns, Index count) const {
+    if constexpr (std::is_same_v<T, W>) {
+      row.refer(values, columns, count);
+    } else {
+      convert_values(values, count, row.own_values.data());
+      row.refer(row.own_values.data(), columns, count);
+    }
+    row.add_constant(d_, constant_);
   }
 
   Index n_, d_;
   double constant_;
 };
 
-// Dense rows. Where most values are zero, single precision reads them from a list of the others, made once: it takes a
-// quarter of the data's memory at most (float64; half of it for float32), and a visit reads that much less.
+// Dense rows. Where hardly any value is zero all are used. Where most are, single precision reads the others from a list
+// made once: it takes a quarter of the data's memory at most (float64; half of it for float32), and a visit reads that
+// much less. In between every visit picks the non-zeros.
 template <class T>
 class DenseLinearRows final : public LinearRows {
  public:
   DenseLinearRows(const T* values, Index n, Index d, double constant) : LinearRows(n, d, constant), values_(values) {
+    if (d > std::numeric_limits<std::int32_t>::max()) throw std::invalid_argument("dense rows have 2^31 - 1 features at most");
     Index total = 0;
     for (Index k = 0; k < n * d; ++k) total += values[k] != T{0};
-    if (4 * total <= n * d && d <= std::numeric_limits<std::int32_t>::max()) list(total);
+    if (4 * total <= n * d) list(total);
+    if (10 * total >= kFull * n * d) {
+      every_.resize(static_cast<std::size_t>(d));
+      std::iota(every_.begin(), every_.end(), 0);
+    }
   }
-  Index longest() const override { return d_ + 1; }
+  Index longest() const override { return d_; }
 
   void load(Index i, LinearRow<float>& row) const override {
     if (starts_.empty()) return fill(i, row);
     const std::size_t first = starts_[static_cast<std::size_t>(i)], last = starts_[static_cast<std::size_t>(i) + 1];
-    row.count = static_cast<Index>(last - first);
-    std::copy(listed_.begin() + first, listed_.begin() + last, row.values.begin());
-    std::copy(columns_.begin() + first, columns_.begin() + last, row.columns.begin());
-    finish(row);
+    refer(row, listed_.data() + first, columns_.data() + first, static_cast<Index>(last - first));
   }
   void load(Index i, LinearRow<double>& row) const override { fill(i, row); }
 
@@ -103,19 +158,21 @@ class DenseLinearRows final : public LinearRows {
   }
 
  private:
+  static constexpr Index kFull = 7;  // tenths of the values that are not zero: with more, picking costs more than zeros do
+
   template <class W>
   void fill(Index i, LinearRow<W>& row) const {
     const T* x = values_ + i * d_;
-    W* values = row.values.data();
-    Index* columns = row.columns.data();
+    if (!every_.empty()) return refer(row, x, every_.data(), d_);
+    W* values = row.own_values.data();
+    std::int32_t* columns = row.own_columns.data();
     Index count = 0;
     for (Index f = 0; f < d_; ++f) {  // branchless: dense data may have any share of zeros
       values[count] = static_cast<W>(x[f]);
-      columns[count] = f;
+      columns[count] = static_cast<std::int32_t>(f);
       count += x[f] != T{0};
     }
-    row.count = count;
-    finish(row);
+    refer(row, static_cast<const W*>(values), static_cast<const std::int32_t*>(columns), count);
   }
 
   void list(Index total) {
@@ -134,6 +191,7 @@ class DenseLinearRows final : public LinearRows {
   }
 
   const T* values_;
+  std::vector<std::int32_t> every_;  // 0..d-1, where all values are used
   std::vector<float> listed_;
   std::vector<std::int32_t> columns_;
   std::vector<std::size_t> starts_;  // empty where nothing is listed
@@ -149,7 +207,7 @@ class SparseLinearRows final : public LinearRows {
       longest_ = length > longest_ ? length : longest_;
     }
   }
-  Index longest() const override { return longest_ + 1; }
+  Index longest() const override { return longest_; }
   void load(Index i, LinearRow<float>& row) const override { fill(i, row); }
   void load(Index i, LinearRow<double>& row) const override { fill(i, row); }
 
@@ -163,12 +221,7 @@ class SparseLinearRows final : public LinearRows {
   template <class W>
   void fill(Index i, LinearRow<W>& row) const {
     const Index first = static_cast<Index>(starts_[i]);
-    row.count = static_cast<Index>(starts_[i + 1]) - first;
-    for (Index k = 0; k < row.count; ++k) {
-      row.values[static_cast<std::size_t>(k)] = static_cast<W>(values_[first + k]);
-      row.columns[static_cast<std::size_t>(k)] = static_cast<Index>(columns_[first + k]);
-    }
-    finish(row);
+    refer(row, values_ + first, columns_ + first, static_cast<Index>(starts_[i + 1]) - first);
   }
 
   const T* values_;

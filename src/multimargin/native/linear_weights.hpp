@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "linear_rows.hpp"
@@ -34,71 +35,99 @@ struct Lanes {
 #endif
 };
 
-// scores[c] = sum_k x_k weights[column_k, c] for c in [0, Blocks * Width): the sums stay in registers.
-template <Index Blocks, Index Width, class W>
-MULTIMARGIN_INLINE void score_chunk(const W* weights, Index stride, const W* x, const Index* columns, Index count,
-                                    W* scores) {
-  using Lane = typename Lanes<W, Width>::Type;
-  Lane sum[Blocks] = {};
-  for (Index k = 0; k < count; ++k) {
-    const Lane* row = reinterpret_cast<const Lane*>(weights + columns[k] * stride);
-    const W value = x[k];
-    for (Index b = 0; b < Blocks; ++b) sum[b] += row[b] * value;
+// Vectors of 16 weights, and one of 8 after them where Tail is 1: the classes that a sweep over a row takes at once.
+template <Index Blocks, Index Tail, class W>
+struct ClassBlock {
+  using Wide = typename Lanes<W, 16>::Type;
+  using Half = typename Lanes<W, 8>::Type;
+  Wide wide[Blocks > 0 ? Blocks : 1] = {};
+  Half half[1] = {};
+
+  MULTIMARGIN_INLINE void operator+=(const ClassBlock& other) {
+    for (Index b = 0; b < Blocks; ++b) wide[b] += other.wide[b];
+    if constexpr (Tail > 0) half[0] += other.half[0];
   }
-  Lane* out = reinterpret_cast<Lane*>(scores);
-  for (Index b = 0; b < Blocks; ++b) out[b] = sum[b];
+
+  // combine(mine, theirs) for every vector of mine, and of the weights at `at`.
+  template <class Combine>
+  MULTIMARGIN_INLINE void with(W* at, Combine combine) {
+    for (Index b = 0; b < Blocks; ++b) combine(wide[b], reinterpret_cast<Wide*>(at)[b]);
+    if constexpr (Tail > 0) combine(half[0], *reinterpret_cast<Half*>(at + 16 * Blocks));
+  }
+};
+
+// scores[c] = sum_k x_k weights[column_k, c] for the classes of a block. The sums stay in registers, and where these are
+// few every row is split among several: one sum alone would wait for the addition before.
+template <Index Blocks, Index Tail, class W, class I>
+MULTIMARGIN_INLINE void score_block(const W* weights, Index stride, const RowTerms<W, I>& row, W* scores) {
+  constexpr Index kSums = Blocks + Tail > 3 ? 1 : Blocks + Tail > 1 ? 2 : 4;
+  ClassBlock<Blocks, Tail, W> sums[kSums];
+  const auto add = [&](Index s, W x, Index column) MULTIMARGIN_INLINE_LAMBDA {
+    sums[s].with(const_cast<W*>(weights) + column * stride, [x](auto& sum, const auto& at) MULTIMARGIN_INLINE_LAMBDA { sum += at * x; });
+  };
+  Index k = 0;
+  for (; k + kSums <= row.count; k += kSums)
+    for (Index s = 0; s < kSums; ++s) add(s, row.values[k + s], static_cast<Index>(row.columns[k + s]));
+  for (; k < row.count; ++k) add(0, row.values[k], static_cast<Index>(row.columns[k]));
+  if (row.constant != W{0}) add(0, row.constant, row.constant_column);
+  for (Index s = 1; s < kSums; ++s) sums[0] += sums[s];
+  sums[0].with(scores, [](const auto& sum, auto& out) MULTIMARGIN_INLINE_LAMBDA { out = sum; });
+}
+
+// weights[column_k, c] += x_k delta[c] for the classes of a block: the steps stay in registers.
+template <Index Blocks, Index Tail, class W, class I>
+MULTIMARGIN_INLINE void add_block(W* weights, Index stride, const RowTerms<W, I>& row, const W* delta) {
+  ClassBlock<Blocks, Tail, W> steps;
+  steps.with(const_cast<W*>(delta), [](auto& step, const auto& at) MULTIMARGIN_INLINE_LAMBDA { step = at; });
+  row.each([&](W x, Index column) MULTIMARGIN_INLINE_LAMBDA {
+    steps.with(weights + column * stride, [x](const auto& step, auto& at) MULTIMARGIN_INLINE_LAMBDA { at += step * x; });
+  });
+}
+
+// use<Blocks, Tail>() for a number of classes known at run time: a multiple of 8 below 16 (Most + 1).
+template <Index Most, class Use>
+MULTIMARGIN_INLINE void with_block(Index classes, Use use) {
+  if (classes / 16 == Most) {
+    if (classes % 16 == 0)
+      use.template operator()<Most, 0>();
+    else
+      use.template operator()<Most, 1>();
+  } else if constexpr (Most > 0) {
+    with_block<Most - 1>(classes, use);
+  }
 }
 
 // The scores of all `stride` (padded) classes.
-template <class W>
-MULTIMARGIN_CLONES void score_row(const W* weights, Index stride, const W* x, const Index* columns, Index count,
-                                  W* scores) {
+template <class W, class I>
+MULTIMARGIN_CLONES void score_row(const W* weights, Index stride, const RowTerms<W, I>& row, W* scores) {
   Index c = 0;
-  for (; c + 128 <= stride; c += 128) score_chunk<8, 16>(weights + c, stride, x, columns, count, scores + c);
-  switch ((stride - c) / 16) {
-    case 7: score_chunk<7, 16>(weights + c, stride, x, columns, count, scores + c); break;
-    case 6: score_chunk<6, 16>(weights + c, stride, x, columns, count, scores + c); break;
-    case 5: score_chunk<5, 16>(weights + c, stride, x, columns, count, scores + c); break;
-    case 4: score_chunk<4, 16>(weights + c, stride, x, columns, count, scores + c); break;
-    case 3: score_chunk<3, 16>(weights + c, stride, x, columns, count, scores + c); break;
-    case 2: score_chunk<2, 16>(weights + c, stride, x, columns, count, scores + c); break;
-    case 1: score_chunk<1, 16>(weights + c, stride, x, columns, count, scores + c); break;
-    default: break;
-  }
-  c = stride / 16 * 16;
-  if (c < stride) score_chunk<1, 8>(weights + c, stride, x, columns, count, scores + c);
+  for (; c + 128 <= stride; c += 128) score_block<8, 0>(weights + c, stride, row, scores + c);
+  if (c == stride) return;
+  with_block<7>(stride - c, [&]<Index Blocks, Index Tail>() MULTIMARGIN_INLINE_LAMBDA {
+    score_block<Blocks, Tail>(weights + c, stride, row, scores + c);
+  });
 }
 
-// weights[column_k, c] += x_k delta[c] for c in [0, Blocks * Width): the steps stay in registers.
-template <Index Blocks, Index Width, class W>
-MULTIMARGIN_INLINE void add_chunk(W* weights, Index stride, const W* x, const Index* columns, Index count, const W* delta) {
-  using Lane = typename Lanes<W, Width>::Type;
-  Lane step[Blocks];
-  for (Index b = 0; b < Blocks; ++b) step[b] = reinterpret_cast<const Lane*>(delta)[b];
-  for (Index k = 0; k < count; ++k) {
-    Lane* row = reinterpret_cast<Lane*>(weights + columns[k] * stride);
-    for (Index b = 0; b < Blocks; ++b) row[b] += step[b] * x[k];
-  }
-}
-
-// The same for all `stride` (padded) classes.
-template <class W>
-MULTIMARGIN_CLONES void add_row(W* weights, Index stride, const W* x, const Index* columns, Index count, const W* delta) {
+// The same step for all `stride` (padded) classes.
+template <class W, class I>
+MULTIMARGIN_CLONES void add_row(W* weights, Index stride, const RowTerms<W, I>& row, const W* delta) {
   Index c = 0;
-  for (; c + 64 <= stride; c += 64) add_chunk<4, 16>(weights + c, stride, x, columns, count, delta + c);
-  for (; c + 16 <= stride; c += 16) add_chunk<1, 16>(weights + c, stride, x, columns, count, delta + c);
-  if (c < stride) add_chunk<1, 8>(weights + c, stride, x, columns, count, delta + c);
+  for (; c + 64 <= stride; c += 64) add_block<4, 0>(weights + c, stride, row, delta + c);
+  if (c == stride) return;
+  with_block<3>(stride - c, [&]<Index Blocks, Index Tail>() MULTIMARGIN_INLINE_LAMBDA {
+    add_block<Blocks, Tail>(weights + c, stride, row, delta + c);
+  });
 }
 
 // weights[column_k, classes_c] += x_k delta[c] for the listed classes.
-template <class W, class Class>
-void add_listed(W* weights, Index stride, const W* x, const Index* columns, Index count, const Class* classes,
-                const W* delta, Index listed) {
-  for (Index k = 0; k < count; ++k) {
-    W* row = weights + columns[k] * stride;
-    const W value = x[k];
-    for (Index c = 0; c < listed; ++c) row[classes[c]] += value * delta[c];
-  }
+template <class W>
+void add_listed(W* weights, Index stride, const LinearRow<W>& row, const std::int32_t* classes, const W* delta, Index listed) {
+  row.with_terms([&](const auto& terms) {
+    terms.each([&](W x, Index column) {
+      W* at = weights + column * stride;
+      for (Index c = 0; c < listed; ++c) at[classes[c]] += x * delta[c];
+    });
+  });
 }
 
 // The largest of `stride` scores, a multiple of 8.
@@ -146,29 +175,29 @@ struct LinearWeights {
   Index features, stride;
 
   void scores(const LinearRow<W>& row, W* out) const {
-    score_row(values, stride, row.values.data(), row.columns.data(), row.count, out);
+    row.with_terms([&](const auto& terms) { score_row(values, stride, terms, out); });
   }
 
   // w_r += delta_r x for the listed classes; `spread` is room for all of them.
-  template <class Class>
-  void add(const LinearRow<W>& row, const Class* classes, const double* delta, Index count, std::vector<W>& spread) {
+  void add(const LinearRow<W>& row, const std::int32_t* classes, const double* delta, Index count, std::vector<W>& spread) {
     if (8 * count >= stride) {  // whole rows of weights: vectors
       std::fill(spread.begin(), spread.end(), W{0});
       for (Index c = 0; c < count; ++c) spread[static_cast<std::size_t>(classes[c])] = static_cast<W>(delta[c]);
-      add_row(values, stride, row.values.data(), row.columns.data(), row.count, spread.data());
+      row.with_terms([&](const auto& terms) { add_row(values, stride, terms, spread.data()); });
       return;
     }
     for (Index c = 0; c < count; ++c) spread[static_cast<std::size_t>(c)] = static_cast<W>(delta[c]);
-    add_listed(values, stride, row.values.data(), row.columns.data(), row.count, classes, spread.data(), count);
+    add_listed(values, stride, row, classes, spread.data(), count);
   }
 
   // The weights of a row that is about to be used: its features are scattered over memory.
   void prefetch(const LinearRow<W>& row) const {
     const Index step = 64 / static_cast<Index>(sizeof(W));
-    for (Index k = 0; k < row.count; ++k) {
-      const W* at = values + row.columns[static_cast<std::size_t>(k)] * stride;
-      for (Index c = 0; c < stride; c += step) MULTIMARGIN_PREFETCH(at + c);
-    }
+    row.with_terms([&](const auto& terms) {
+      terms.each([&](W, Index column) {
+        for (Index c = 0; c < stride; c += step) MULTIMARGIN_PREFETCH(values + column * stride + c);
+      });
+    });
   }
 };
 

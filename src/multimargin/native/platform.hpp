@@ -38,8 +38,10 @@
 
 #if defined(_MSC_VER) && !defined(__clang__)
 #define MULTIMARGIN_INLINE __forceinline
+#define MULTIMARGIN_INLINE_LAMBDA
 #else
 #define MULTIMARGIN_INLINE inline __attribute__((always_inline))
+#define MULTIMARGIN_INLINE_LAMBDA __attribute__((always_inline))  // after the parameters of a lambda
 #endif
 
 #if defined(__GNUC__) || defined(__clang__)
