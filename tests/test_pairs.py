@@ -46,7 +46,7 @@ class Case:
 
     def descend(self, width, eps=1e-6, room=None, relax=1.0, sweeps=5000):
         room = np.empty(len(self.y) ** 2, dtype=self.K.dtype) if room is None else room
-        _, K, diagonal, alpha, G, y, C, _ = self.block()
+        _, K, diagonal, alpha, G, y, C, *_ = self.block()
         return _core.coordinate_descent(
             "crammer-singer", K, diagonal, G, alpha, y, C, "sort", eps, sweeps, 1, True, relax, width, room
         )

@@ -138,6 +138,29 @@ def coordinate_descent(
     n_threads: int = 1,
 ) -> tuple[int, int, float, int]: ...
 
+class KeptClasses:
+    def __init__(self, m: int, most_values: int) -> None: ...
+
+def class_descent(
+    kept: KeptClasses,
+    rows: _Floats,
+    slots: _I64,
+    ids: _I64,
+    diag: _F64,
+    G: _F64,
+    alpha: _F64,
+    y: _I32,
+    C: _F64,
+    eps: float,
+    max_sweeps: int,
+    staged: bool,
+    relax: float,
+    width: float,
+    faces: bool,
+    most_work: int = ...,
+    n_threads: int = 1,
+) -> tuple[int, int, float, int]: ...
+
 class BlockKernel:
     def __init__(
         self, spec: KernelSpec, samples: Samples, ids: _I64, scale: _F64 | None, n_threads: int

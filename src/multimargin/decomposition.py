@@ -234,7 +234,7 @@ class Decomposition:
         least = self.inner_floor * tol * (problem.kappa if psi else 1.0)
         if self.stop == "gap":  # tol says nothing of single samples then
             least = 0.0
-        elif len(block.W) in (1, n):
+        elif block.movable in (1, n):
             return least
         measures = problem.measure(block.rows())
         start = measures[0].max() if psi else problem.closeness(*measures, block.C).max()

@@ -40,6 +40,12 @@ class Block(NamedTuple):
     y: LabelArray
     C: FloatArray
     lazy: bool = False  # whether K is only room for rows that the engine's solver will compute
+    slots: IntArray | None = None  # K is the engine's row store, and these its rows; -1 cannot move
+
+    @property
+    def movable(self) -> int:
+        """How many of its samples can move."""
+        return len(self.W) if self.slots is None else int(np.count_nonzero(self.slots >= 0))
 
     def rows(self) -> Rows:
         """The block's samples as the machine sees them."""
@@ -61,7 +67,7 @@ class InnerSolver(ABC):
     measure: ClassVar[
         str
     ]  # what ``eps`` bounds: "psi" (max ψ_i, in units of the scores) or "gain" (max g_i/c_i)
-    lazy: ClassVar[bool] = False  # whether it looks at few rows of K, so that engines may compute only those
+    lazy: ClassVar[bool] = False  # whether engines may leave K out where a machine lets it do with few rows
 
     @property
     def keeps_sums(self) -> bool:
@@ -141,6 +147,7 @@ class CoordinateDescent(InnerSolver):
     name: ClassVar[str] = "coordinate-descent"
     handles: ClassVar[frozenset[str]] = ANY_SET
     measure: ClassVar[str] = "psi"
+    lazy: ClassVar[bool] = True
     update: str = "sort"
     max_sweeps: int = 300
     staged: bool = True

@@ -48,8 +48,13 @@ METHODS: dict[str, Decomposition] = {
 _BOX = Decomposition(
     Growing(), CoordinateDescent("sort", relax=1.2, reach=0.1, faces=True), inner_floor=0.7, polish=100
 )
-# More or most samples become support vectors: fewer, larger rounds.
-_MORE = replace(_BOX, working_set=Growing(start=512, share=0.5, least=256))
+# More or most samples become support vectors: fewer, larger rounds. Where nothing couples the classes,
+# pairs that do not violate have no part in what the others do.
+_MORE = replace(
+    _BOX,
+    working_set=Growing(start=512, share=0.5, least=256),
+    inner=CoordinateDescent("sort", relax=1.2, reach=0.0, faces=True),
+)
 _MOST = replace(_BOX, working_set=Growing(start=1024, share=1.0, least=512, everyone=0.95), inner_floor=0.5)
 VARIANTS: dict[tuple[str, str], Decomposition] = {
     ("auto", "weston-watkins"): _BOX,

@@ -31,6 +31,8 @@ _LEAST_WORK = 1_000_000_000
 _WHOLE = 4
 # What memory costs that is touched for the first time, in the arithmetic of a kernel value.
 _WORK_OF_TOUCHING = 100
+# Above this share of all pairs with weight, whole kernel rows are faster than those of a class.
+_DENSE = 0.08
 # For rows of lazy blocks: at most so many bytes, at least so many rows.
 _ROOM_BYTES, _LEAST_ROOM = 48 << 20, 64
 
@@ -46,6 +48,7 @@ class CpuEngine(NumpyEngine):
     def _load(self) -> None:
         self._layout: Layout | None = None
         self._kept: KeptBlock | None = None
+        self._kept_classes: _core.KeptClasses | None = None
         self._room = np.empty(0, dtype=self._row_dtype())  # for the rows of lazy blocks
         self._moves = np.zeros(self.n, dtype=np.int64)  # in lazy blocks
         self._work_at_finish = 0
@@ -97,6 +100,8 @@ class CpuEngine(NumpyEngine):
             return super().block(W)
         if self._is_lazy:
             return self._lazy_block(W)
+        if (by_class := self._block_by_class(W)) is not None:
+            return by_class
         if self._kept is None:
             self._kept = KeptBlock(self.n, self.largest_block(), self.dtype)
         if self._in_store(W):
@@ -118,7 +123,8 @@ class CpuEngine(NumpyEngine):
     @property
     def _is_lazy(self) -> bool:
         """Whether kept blocks are lazy; a small kernel matrix is as soon computed as a whole."""
-        return self.options.lazy_blocks and self._layout is not None and self.n > FLOAT64_SAMPLES
+        native = self.problem.balanced and self._layout is not None
+        return self.options.lazy_blocks and native and self.n > FLOAT64_SAMPLES
 
     def largest_block(self) -> int:
         return self.n if self._is_lazy else super().largest_block()
@@ -131,6 +137,24 @@ class CpuEngine(NumpyEngine):
             self._room = np.empty(max(rows * q, values), dtype=self.dtype)
         # In order, so that copies of cached rows read memory forwards.
         return self._block_of(np.sort(W), self._room[: rows * q].reshape(rows, q))._replace(lazy=True)
+
+    def _block_by_class(self, W: IntArray) -> Block | None:
+        """For descent class by class: with rows of the store, of all samples where most pairs have weight.
+
+        None where the machine's classes are coupled, or the rows of ``W`` do not fit the store.
+        """
+        as_they_are = self._ridge is None and self.diagonal.min() > 0
+        if not self.options.lazy_blocks or self.problem.coupled or not as_they_are:
+            return None
+        if len(W) > self.cache.capacity:
+            return None
+        for _ in self._rows(W[self.cache.peek(W) < 0]):
+            pass
+        if self.cache.peek(W).min() < 0:
+            return None
+        if np.count_nonzero(self.alpha) > _DENSE * self.alpha.size:
+            W = np.arange(self.n)
+        return self._block_of(W, self._store)._replace(slots=self.cache.peek(W))
 
     def _in_store(self, W: IntArray) -> bool:
         """Whether the row store is K_WW itself: all samples in their order, once all rows are computed."""
@@ -269,6 +293,8 @@ class CpuEngine(NumpyEngine):
         return updates
 
     def _sweeps(self, inner: CoordinateDescent, block: Block, eps: float, sweeps: int) -> tuple[int, bool]:
+        if block.slots is not None:
+            return self._sweeps_by_class(inner, block, eps, sweeps)
         _, updates, violation, work = _core.coordinate_descent(
             self.problem.name,
             block.K,
@@ -283,7 +309,7 @@ class CpuEngine(NumpyEngine):
             int(self._rng.integers(2**63)) if len(block.W) > 1 else self.options.seed,
             inner.staged,
             inner.relax,
-            math.inf if inner.reach is None else inner.reach * self._largest_violation(block),
+            self._width(inner, block),
             None if self._kept is None else self._kept.room,
             inner.faces,
             self._most_work(block, alone=inner.finish is None),
@@ -292,12 +318,44 @@ class CpuEngine(NumpyEngine):
         self.work += int(work)
         return int(updates), violation <= eps
 
+    def _sweeps_by_class(
+        self, inner: CoordinateDescent, block: Block, eps: float, sweeps: int
+    ) -> tuple[int, bool]:
+        assert block.slots is not None
+        if self._kept_classes is None:
+            self._kept_classes = _core.KeptClasses(self.m, self.largest_block() ** 2)
+        _, updates, violation, work = _core.class_descent(
+            self._kept_classes,
+            block.K,
+            block.slots,
+            block.W,
+            block.diagonal,
+            block.G,
+            block.alpha,
+            block.y,
+            block.C,
+            eps,
+            sweeps,
+            inner.staged,
+            inner.relax,
+            self._width(inner, block),
+            inner.faces,
+            self._most_work(block, alone=True),
+            self.options.n_threads,
+        )
+        self.work += int(work)
+        return int(updates), violation <= eps
+
+    def _width(self, inner: CoordinateDescent, block: Block) -> float:
+        """How far the gradient may be expected to move: which pairs take part."""
+        return math.inf if inner.reach is None else inner.reach * self._largest_violation(block)
+
     def _most_work(self, block: Block, alone: bool) -> int:
         """What one descent may take, and no more than there is time for, at the speed seen so far.
 
         ``alone`` says that no other method would finish the block.
         """
-        whole = len(block.W) == self.n and alone
+        whole = block.movable == self.n and alone
         most = max(self.work, _LEAST_WORK) * (_WHOLE if whole else 1)
         if math.isinf(self.until):
             return most

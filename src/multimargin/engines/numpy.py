@@ -231,8 +231,11 @@ class NumpyEngine(Engine):
             return False
         # G_new - G_old = K_WW delta on W, so the exact change of the dual needs no further product.
         self.dual += 0.5 * float(np.vdot(block.G[moved] + self.G[W[moved]], delta[moved]))
-        for store, slots, which in self._rows(W[moved], self._worth_keeping(block, moved)):
-            self._add_to_gradient(store, slots, delta[moved[which]])
+        if block.slots is not None and len(W) == self.n:  # G is complete
+            self.G[W] = block.G
+        else:
+            for store, slots, which in self._rows(W[moved], self._worth_keeping(block, moved)):
+                self._add_to_gradient(store, slots, delta[moved[which]])
         if self._ridge is not None:
             self.G[W[moved]] += self._ridge[W[moved], None] * delta[moved]
         self.alpha[W] = block.alpha

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -18,6 +19,7 @@
 #include "bind_arrays.hpp"
 #include "bind_rows.hpp"
 #include "block.hpp"
+#include "class_descent.hpp"
 #include "coordinate_descent.hpp"
 #include "gradient.hpp"
 #include "kept_block.hpp"
@@ -146,6 +148,14 @@ std::tuple<Index, Index, double, Index> bind_coordinate_descent(
     if constexpr (Machine::kSharesMean) {
       TileDescent<Machine, T> descent(block, diag.data(), std::move(solver), seed, threads);
       result = descent.run(eps, max_sweeps, most_work);
+    } else if constexpr (!Machine::kSumsToZero) {
+      std::vector<Index> ids(static_cast<std::size_t>(block.q));
+      std::iota(ids.begin(), ids.end(), Index{0});
+      std::vector<ClassRows<T>> rows(static_cast<std::size_t>(block.m), ClassRows<T>(size / block.m));
+      ClassDescent<Machine, T> descent(block, {first, stride, ids.data(), ids.data()}, block.q, diag.data(),
+                                       std::move(solver), rows);
+      const Index entries = descent.list(width);
+      result = descent.run({eps, max_sweeps, most_work, staged, faces}, entries >= block.q * block.q, threads);
     } else {
       CoordinateDescent<Machine, T> descent(block, diag.data(), std::move(solver),
                                             PairBlock<Machine, T>(block, width, space, size), seed, faces);

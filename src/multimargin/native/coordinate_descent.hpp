@@ -68,12 +68,8 @@ class CoordinateDescent {
 
  private:
   static constexpr Index kStageSweeps = 100;
-  static constexpr Index kCreeping = 60;  // sweeps that do for most blocks
   // In the time of a multiply-add: looking at a row, and solving one.
   static constexpr Index kWorkOfVisit = 160, kWorkOfUpdate = 800;
-  static constexpr Index kLeastSteps = 16;                     // of conjugate gradients
-  static constexpr Index kMostWork = 300'000'000;              // of theirs: Ctrl-C is heard in between
-  static constexpr double kFaceShare = 0.3;                    // of the threshold: how exactly a face is solved
 
   double violation(Index i) {
     const Index count = pairs_.count(i);
@@ -101,7 +97,7 @@ class CoordinateDescent {
 
   // Visits the rows of order_ and keeps there those that were not optimal; returns the updates.
   Index sweep(double threshold, DescentResult& result) {
-    if (faces_ && result.work >= next_face_) step_over_face(threshold, result);
+    if (faces_) face_.step(b_, pairs_, diag_, machine_, threshold, result, interrupt_);
     random_.shuffle(order_.data(), static_cast<Index>(order_.size()));
     Index updates = 0;
     std::size_t kept = 0;
@@ -109,7 +105,7 @@ class CoordinateDescent {
       const Index i = order_[k];
       interrupt_.poll(b_.m);
       const double before = violation(i);
-      if (before > threshold) updates += update(i, threshold, result.work);
+      if (before > threshold) updates += update(i, result.work);
       if (before > 0.0) order_[kept++] = i;
     }
     result.work += kWorkOfVisit * static_cast<Index>(order_.size());
@@ -120,15 +116,13 @@ class CoordinateDescent {
   }
 
   // The one-sample solve, of the row that violation() has read. A change below the machine's resolution
-  // is dropped and does not count: repeating it would never end. Where classes are not coupled, only those above
-  // the threshold move: a step costs as much for each of them.
-  bool update(Index i, double threshold, Index& work) {
+  // is dropped and does not count: repeating it would never end.
+  bool update(Index i, Index& work) {
     const Index count = pairs_.count(i);
     const double *G = row_.data(), *alpha = G + b_.m;
     double* next = row_.data() + 2 * b_.m;
     std::copy(alpha, alpha + count, next);
     machine_.minimise(G, diag_[i], pairs_.own(i), b_.C[i], count, next);
-    if constexpr (!Machine::kSumsToZero) Machine::hold_back(G, alpha, pairs_.own(i), b_.C[i], count, threshold, next);
     double largest = 0.0;
     for (Index c = 0; c < count; ++c) largest = std::max(largest, std::abs(next[c] - alpha[c]));
     if (!(largest > resolution(G, diag_[i], b_.C[i], count))) return false;
@@ -138,33 +132,14 @@ class CoordinateDescent {
     return true;
   }
 
-  // Conjugate gradients over the face for up to twice the time of the sweeps since the last ones, once that is
-  // enough for a few steps.
-  void step_over_face(double threshold, DescentResult& result) {
-    const Index work = result.work - last_face_;
-    face_.find(b_, pairs_, diag_);
-    const Index least = kLeastSteps * face_.work();
-    const bool fits = face_.fits(result.sweeps > kCreeping);
-    if (!fits || work < least) {
-      next_face_ = last_face_ + (fits ? least : 2 * work + 1);
-      return;
-    }
-    const Index steps = std::min(kMostWork, 2 * work) / face_.work();
-    const Index taken = face_.minimise(b_, kFaceShare * threshold, steps) ? face_.take(b_, machine_, pairs_) : 0;
-    result.work += steps * face_.work() + taken;
-    last_face_ = next_face_ = result.work;
-    interrupt_.poll(steps * face_.work() + taken);
-  }
-
   Block<T> b_;
   const double* diag_;
   Machine machine_;
   Random random_;
   Interrupt interrupt_;
   PairBlock<Machine, T> pairs_;
-  Face<Machine, T> face_;
+  FaceSteps<Machine, T> face_;
   bool faces_;
-  Index last_face_ = 0, next_face_ = 1;  // work at the last step over a face; before the next is tried
   std::vector<Index> order_;  // rows of the next sweep
   std::vector<double> row_;   // of one sample: gradient, alpha, new alpha
 };

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "block.hpp"
+#include "interrupt.hpp"
 #include "machine.hpp"
-#include "pairs.hpp"
 #include "reduce.hpp"
 
 namespace multimargin {
@@ -28,14 +28,17 @@ template <class Machine, class T>
 class Face {
  public:
   // Finds the face of the block's current point.
-  void find(const Block<T>& b, const PairBlock<Machine, T>& pairs, const double* diag) {
+  template <class Pairs>
+  void find(const Block<T>& b, const Pairs& pairs, const double* diag) {
     classes_.resize(size(b.m));
     for (auto& members : classes_) members.clear();
     samples_.clear();
     row_.resize(size(2 * b.m));
     double *G = row_.data(), *alpha = G + b.m;
-    for (Index i = 0; i < b.q; ++i) {
-      const Index count = pairs.count(i), own = pairs.own(i);
+    for (Index k = 0; k < pairs.samples(); ++k) {
+      const Index i = pairs.sample(k), count = pairs.count(i);
+      if (count == 0) continue;
+      const Index own = pairs.own(i);
       pairs.read(i, G, alpha);
       const double least = kActive * b.C[i];
       auto in_face = [&](Index c) {
@@ -66,8 +69,9 @@ class Face {
 
   // Lowers the objective over the face, until its gradient is below eps or in at most so many steps. Returns
   // whether anything moved.
-  bool minimise(const Block<T>& b, double eps, Index steps) {
-    load(b);
+  template <class Pairs>
+  bool minimise(const Block<T>& b, Pairs& pairs, double eps, Index steps) {
+    load(b, pairs);
     bool moved = false;
     for (int round = 0; round < kRounds && steps > 0; ++round) {
       const Index made = conjugate_gradients(eps, steps);
@@ -80,7 +84,8 @@ class Face {
   }
 
   // Hands the new coefficients of each sample to the block's pairs. Returns the work.
-  Index take(const Block<T>& b, const Machine& machine, PairBlock<Machine, T>& pairs) {
+  template <class Pairs>
+  Index take(const Block<T>& b, const Machine& machine, Pairs& pairs) {
     double *G = row_.data(), *alpha = G + b.m;
     Index work = 0;
     for (std::size_t s = 0; s < samples_.size(); ++s) {
@@ -111,7 +116,8 @@ class Face {
 
   static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
 
-  void load(const Block<T>& b) {
+  template <class Pairs>
+  void load(const Block<T>& b, Pairs& pairs) {
     H_.resize(size(entries_));
     G_.clear(), rise_.clear(), fall_.clear(), of_.clear(), at_.clear(), sizes_.clear();
     step_.assign(samples_.size() * size(b.m), 0.0);
@@ -119,7 +125,7 @@ class Face {
     for (const auto& members : classes_) {
       columns_.clear();
       for (const Member& member : members) {
-        columns_.push_back(static_cast<std::int32_t>(samples_[size(member.sample)].i));
+        columns_.push_back(static_cast<std::int32_t>(pairs.column(samples_[size(member.sample)].i)));
         of_.push_back(member.sample);
         at_.push_back(size(member.sample * b.m + member.c));
         G_.push_back(member.G);
@@ -128,7 +134,8 @@ class Face {
       }
       const auto u = static_cast<Index>(columns_.size());
       sizes_.push_back(u);
-      for (Index i = 0; i < u; ++i, out += u) gather_row(b.K + columns_[size(i)] * b.K_stride, columns_.data(), u, out);
+      for (Index i = 0; i < u; ++i, out += u)
+        gather_row(pairs.kernel_row(samples_[size(members[size(i)].sample)].i), columns_.data(), u, out);
     }
     make_room();
   }
@@ -337,6 +344,40 @@ class Face {
   std::vector<double> sums_;                                         // a number a sample
   std::vector<std::int32_t> columns_;
   std::vector<double> row_;
+};
+
+// When a descent that counts its work steps over its face: for up to twice the time of the sweeps since the last
+// such step, once that is enough for a few of conjugate gradients.
+template <class Machine, class T>
+class FaceSteps {
+ public:
+  template <class Pairs>
+  void step(const Block<T>& b, Pairs& pairs, const double* diag, const Machine& machine, double threshold,
+            DescentResult& result, Interrupt& interrupt) {
+    if (result.work < next_) return;
+    const Index work = result.work - last_;
+    face_.find(b, pairs, diag);
+    const Index least = kLeastSteps * face_.work();
+    const bool fits = face_.fits(result.sweeps > kCreeping);
+    if (!fits || work < least) {
+      next_ = last_ + (fits ? least : 2 * work + 1);
+      return;
+    }
+    const Index steps = std::min(kMostWork, 2 * work) / face_.work();
+    const Index taken = face_.minimise(b, pairs, kShare * threshold, steps) ? face_.take(b, machine, pairs) : 0;
+    result.work += steps * face_.work() + taken;
+    last_ = next_ = result.work;
+    interrupt.poll(steps * face_.work() + taken);
+  }
+
+ private:
+  static constexpr Index kCreeping = 60;           // sweeps that do for most blocks
+  static constexpr Index kLeastSteps = 16;         // of conjugate gradients
+  static constexpr Index kMostWork = 300'000'000;  // of theirs: Ctrl-C is heard in between
+  static constexpr double kShare = 0.3;            // of the threshold: how exactly a face is solved
+
+  Face<Machine, T> face_;
+  Index last_ = 0, next_ = 1;  // work at the last step over a face; before the next is tried
 };
 
 }  // namespace multimargin

@@ -66,14 +66,6 @@ class OneVsRest {
       go_to_vertex(G, kii, own, C, count, row);
   }
 
-  // Leaves the classes of next as they were in row that violate their conditions by no more than the threshold.
-  static void hold_back(const double* G, const double* row, Index own, double C, Index count, double threshold,
-                        double* next) {
-    const auto beta = beta_of(row, own), gamma = beta_of(G, own);
-    for (Index c = 0; c < count; ++c)
-      if (box::violation_of<true>(beta(c), gamma(c), C) <= threshold) next[c] = row[c];
-  }
-
   // beta = clip(beta_old - step gamma, 0, C), class by class.
   void project(const double* G, double step, Index y, double C, Index m, double* alpha) {
     for (Index r = 0; r < m; ++r) {

@@ -33,8 +33,14 @@ class PairBlock {
     load();
   }
 
+  Index samples() const { return b_.q; }
+  Index sample(Index k) const { return k; }
   Index count(Index i) const { return samples_[size(i)].count; }  // of the sample's pairs, classes ascending
   Index own(Index i) const { return samples_[size(i)].own; }      // its own class among them, or -1
+
+  // K between sample i and sample j is kernel_row(i)[column(j)].
+  const T* kernel_row(Index i) const { return b_.K + i * b_.K_stride; }
+  Index column(Index j) const { return j; }
 
   // Class of the sample's pair c.
   Index label(Index i, Index c) const { return pairs_[size(samples_[size(i)].first + c)].r; }

@@ -46,6 +46,7 @@ class Problem(ABC):
     feasible_set: ClassVar[str]  # what an inner solver must be able to handle
     updates: ClassVar[tuple[str, ...]] = ("sort", "frank-wolfe")  # ways to solve for a single sample
     faces: ClassVar[bool] = False  # whether conjugate gradients over faces know the set
+    coupled: ClassVar[bool] = True  # whether the classes of a sample are
     balanced: ClassVar[bool] = False  # whether Σ_i α_i = 0 belongs to the set, and b to the machine
 
     def __init__(self, m: int) -> None:

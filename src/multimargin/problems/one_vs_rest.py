@@ -28,6 +28,7 @@ class OneVsRest(BoxProblem):
 
     name: ClassVar[str] = "one-vs-rest"
     feasible_set: ClassVar[str] = "box"
+    coupled: ClassVar[bool] = False
 
     @property
     def gap_scale(self) -> float:
