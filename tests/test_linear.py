@@ -105,7 +105,7 @@ def test_active_samples_are_a_part_and_a_pass_over_all_sees_the_rest():
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 def test_threads_visit_every_sample_once(threads):
     task = random_task(4, form="csr32")
-    descent = LinearDescent(task, LinearOptions(dtype="float64", n_threads=threads))
+    descent = LinearDescent(task, LinearOptions(dtype="float64", n_threads=threads, parts=threads))
     found = descent.run_pass(over_all=True, threshold=10.0)
     assert found.visits == N
     assert found.total == pytest.approx(N)
@@ -117,7 +117,7 @@ def test_threads_visit_every_sample_once(threads):
 
 def test_more_threads_than_samples():
     task = random_task(4, n=3)
-    descent = LinearDescent(task, LinearOptions(dtype="float64", n_threads=8))
+    descent = LinearDescent(task, LinearOptions(dtype="float64", n_threads=8, parts=8))
     assert descent.run_pass(over_all=True).visits == 3
 
 
@@ -172,7 +172,7 @@ def test_threads_that_undo_each_other_are_stopped_for_good():
     """All rows alike: every thread takes the whole step, and together they go twice too far."""
     y = (np.arange(64) % 2).astype(np.int32)
     task = LinearTask(np.ones((64, 1)) * np.where(y, -1.0, 1.0)[:, None], y, np.full(64, 1.0), 2)
-    descent = LinearDescent(task, LinearOptions(tol=1e-3, n_threads=8))
+    descent = LinearDescent(task, LinearOptions(tol=1e-3, n_threads=8, parts=8))
     assert descent.together
     solution = solve_linear(descent, Monitor())
     assert solution.status is Status.CONVERGED
@@ -186,7 +186,7 @@ def test_without_threads_parts_need_no_more_visits():
 
     def visits(parts):
         task = LinearTask(X / 16, y.astype(np.int32), np.full(len(y), 1.0), 10)
-        descent = LinearDescent(task, LinearOptions(tol=1e-3, gap_tol=1e-3, n_threads=parts))
+        descent = LinearDescent(task, LinearOptions(tol=1e-3, gap_tol=1e-3, n_threads=parts, parts=parts))
         descent.together = False
         descent.native.part()
         assert solve_linear(descent, Monitor()).status is Status.WITHIN_GAP
@@ -213,7 +213,9 @@ def test_a_gap_estimated_from_some_samples_is_proved(gap_tol, monkeypatch):
 def test_a_start_is_taken_over(dtype, threads):
     task = random_task(7, constant=1.0)
     best = solve_linear(LinearDescent(task, LinearOptions(tol=1e-8)), Monitor())
-    descent = started(task, best.alpha, LinearOptions(tol=1e-3, dtype=dtype, n_threads=threads))
+    descent = started(
+        task, best.alpha, LinearOptions(tol=1e-3, dtype=dtype, n_threads=threads, parts=threads)
+    )
     assert descent.dual == pytest.approx(best.dual, rel=1e-9)
     again = solve_linear(descent, Monitor())
     assert again.passes == 1

@@ -317,8 +317,8 @@ def test_random_state_none_is_a_fixed_seed_and_an_instance_is_used(digits):
 def test_threads_reach_the_same_optimum_where_they_are_used():
     """Enough work for threads without being told, on correlated dense rows."""
     rng = np.random.default_rng(0)
-    y = rng.integers(10, size=1600)
-    X = np.abs(rng.normal(size=(10, 700))[y] + rng.normal(size=(1600, 700)))
+    y = rng.integers(20, size=1600)
+    X = np.abs(rng.normal(size=(20, 700))[y] + rng.normal(size=(1600, 700)))
     one, two = (LinearSVC(C=0.001, tol=1e-3, n_threads=threads).fit(X, y) for threads in (1, 2))
     assert (one.trace_.info["n_threads"], two.trace_.info["n_threads"]) == (1, 2)
     assert one.status_ is two.status_ is Status.CONVERGED

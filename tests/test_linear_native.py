@@ -19,7 +19,7 @@ from multimargin.linear import native_problem, weights_shape
 def test_measure_and_rebuild(form, dtype, constant, threads):
     task = random_task(form=form, dtype=dtype, constant=constant)
     alpha = random_alpha(task)
-    problem = native_problem(task, threads)
+    problem = native_problem(task, threads, threads)
     problem.set_dual(*csr_parts(task, alpha))
     assert problem.dual_sum() == pytest.approx(alpha[np.arange(N), task.y].sum(), rel=1e-12)
     assert problem.support() == np.count_nonzero(np.abs(alpha).max(axis=1))
@@ -45,7 +45,7 @@ def test_measure_and_rebuild(form, dtype, constant, threads):
 @pytest.mark.parametrize("threads", [1, 3])
 def test_the_dual_comes_back_as_it_was_set(threads):
     task = random_task()
-    problem = native_problem(task, threads)
+    problem = native_problem(task, threads, threads)
     for seed in range(4):  # rows grow and shrink, and take each other's places
         alpha = random_alpha(task, seed)
         problem.set_dual(*csr_parts(task, alpha))

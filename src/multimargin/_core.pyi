@@ -237,7 +237,9 @@ def balanced_gradient(
 @final
 class LinearProblem:
     @overload
-    def __init__(self, X: _Floats, y: _I32, C: _F64, m: int, constant: float, n_threads: int) -> None: ...
+    def __init__(
+        self, X: _Floats, y: _I32, C: _F64, m: int, constant: float, n_threads: int, parts: int = 1
+    ) -> None: ...
     @overload
     def __init__(
         self,
@@ -250,6 +252,7 @@ class LinearProblem:
         m: int,
         constant: float,
         n_threads: int,
+        parts: int = 1,
     ) -> None: ...
     def measure(self, weights: _Floats, step: int = 1) -> tuple[float, float, float, float]: ...
     def rebuild(self, weights: _Floats) -> None: ...

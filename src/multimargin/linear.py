@@ -73,8 +73,9 @@ class LinearOptions:
     shrinking: bool = True
     shuffle: bool = True
     dtype: str = "auto"  # of the weights while they change
-    n_threads: int = 1
+    n_threads: int = 1  # of measurements and proofs
     seed: int = 0
+    parts: int = 1  # threads that share a pass
 
 
 class _Pass(NamedTuple):
@@ -95,7 +96,7 @@ class LinearDescent:
     def __init__(self, task: LinearTask, options: LinearOptions, weights: FloatArray | None = None) -> None:
         self.task, self.options = task, options
         self.n: int = task.X.shape[0]
-        self.problem = native_problem(task, options.n_threads)
+        self.problem = native_problem(task, options.n_threads, options.parts)
         if task.alpha is not None:
             self._set_dual(task.alpha)
         if weights is None:
@@ -120,7 +121,7 @@ class LinearDescent:
         if name == "auto":
             name = "sort" if self.task.m <= _MANY_CLASSES else "pivot"
         self.weights = weights
-        self.together = together and self.options.n_threads > 1
+        self.together = together and self.options.parts > 1
         make: type[Any] = _core.LinearDescent32 if weights.dtype == np.float32 else _core.LinearDescent64
         self.native = make(self.problem, weights, name, self.options.tau, self.options.seed, self.together)
 
@@ -229,10 +230,10 @@ class LinearDescent:
         return True
 
 
-def native_problem(task: LinearTask, n_threads: int) -> _core.LinearProblem:
+def native_problem(task: LinearTask, n_threads: int, parts: int = 1) -> _core.LinearProblem:
     """The samples as the native code sees them, without a copy."""
     X = task.X
-    rest = task.y, task.C, task.m, task.constant, n_threads
+    rest = task.y, task.C, task.m, task.constant, n_threads, parts
     if not sp.issparse(X):
         return _core.LinearProblem(X, *rest)
     indices, indptr = X.indices, X.indptr
@@ -288,7 +289,7 @@ def solve_linear(
             if not descent.promote():
                 break
     monitor.trace.info.update(
-        seconds=monitor.seconds, n_threads=options.n_threads, dtype=descent.weights.dtype.name
+        seconds=monitor.seconds, n_threads=options.parts, dtype=descent.weights.dtype.name
     )
     return LinearSolution(
         status,

@@ -49,7 +49,7 @@ class Stream:
     def learn(self, task: LinearTask, options: LinearOptions, kept: IntArray, rows: int) -> None:
         """Visit the rows of a batch: those ``kept`` of its ``rows`` rows."""
         if len(kept):
-            plain = replace(options, dtype="float64", shrinking=False, shuffle=False, n_threads=1)
+            plain = replace(options, dtype="float64", shrinking=False, shuffle=False, n_threads=1, parts=1)
             descent = LinearDescent(task, plain, self.weights)
             descent.run_pass(over_all=True)
             self._own += descent.problem.dual_sum()

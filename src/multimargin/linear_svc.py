@@ -39,7 +39,7 @@ _OF_FIT = (
     "_constant_fitted",
 )
 _PARALLEL_WORK = 1e7  # non-zeros times classes of a pass that several threads share
-_PARALLEL_ROW = 1e3  # the same, of a row
+_PARALLEL_ROW = 1e4  # the same, of a row: less, and a thread spends as long on the steps of the others
 
 
 class LinearSVC(MachineClassifier):
@@ -89,7 +89,8 @@ class LinearSVC(MachineClassifier):
         Precision of the weights while they change; "auto" is float32 down to ``tol=1e-5``, and float64 where
         that does not suffice. The dual state, the proof and ``coef_`` are always float64.
     n_threads : int or None, default=None
-        Threads; None is every core. Each has a copy of the weights. Small problems run on one.
+        Threads; None is every core. Proofs use all of them. Passes do where rows are long (non-zeros times
+        classes above 10,000) and differ from each other: then each thread has a copy of the weights.
     keep_dual : bool, default=False
         Whether ``partial_fit`` keeps the coefficients of the rows it has seen in ``dual_coef_``.
     warm_start : bool, default=False
@@ -236,6 +237,7 @@ class LinearSVC(MachineClassifier):
 
     def _options(self, task: LinearTask) -> LinearOptions:
         few = 0 <= self.max_iter <= FEW_PASSES
+        n_threads = effective_threads(self.n_threads)
         return LinearOptions(
             self.subproblem,
             self.tau or 0.0,
@@ -245,8 +247,9 @@ class LinearSVC(MachineClassifier):
             bool(self.shrinking) and not few and self.subproblem not in INEXACT,
             bool(self.shuffle),
             self.dtype,
-            threads_worth_while(task, effective_threads(self.n_threads)),
+            n_threads,
             self._seed(),
+            threads_worth_while(task, n_threads),
         )
 
     def _solve(self, task: LinearTask, rows: Rows, X: Any, y: Any) -> LinearSolution:
@@ -438,7 +441,7 @@ def shrink_into(alpha: sp.csr_array, y: np.ndarray, C: FloatArray) -> sp.csr_arr
 
 
 def threads_worth_while(task: LinearTask, n_threads: int) -> int:
-    """One thread where a pass is short, or rows are: threads would wait for each other most of the time."""
+    """Threads of a pass: one where it is short, or rows are, as they would mostly wait for each other."""
     stored = task.X.nnz if sp.issparse(task.X) else task.X.size
     n = task.X.shape[0]
     work = stored * task.m

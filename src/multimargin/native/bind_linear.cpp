@@ -37,8 +37,9 @@ LinearWeights<W> view(const LinearProblem& problem, const Weights<W>& weights) {
   return {weights.data(), length(weights), length(weights, 1)};
 }
 
-void check_samples(const Vector<std::int32_t>& y, const Vector<double>& C, Index n, Index m, int n_threads) {
+void check_samples(const Vector<std::int32_t>& y, const Vector<double>& C, Index n, Index m, int n_threads, int parts) {
   checked_threads(n_threads);
+  checked_threads(parts);
   require(m >= 2, "m must be at least 2");
   require(length(y) == n && length(C) == n, "y and C must have one value a row");
   for (Index i = 0; i < n; ++i) {
@@ -48,9 +49,9 @@ void check_samples(const Vector<std::int32_t>& y, const Vector<double>& C, Index
 }
 
 void dense_problem(LinearProblem* self, const AnyMatrix& X, const Vector<std::int32_t>& y, const Vector<double>& C, Index m,
-                   double constant, int n_threads) {
+                   double constant, int n_threads, int parts) {
   const Index n = length(X), d = length(X, 1);
-  check_samples(y, C, n, m, n_threads);
+  check_samples(y, C, n, m, n_threads, parts);
   std::unique_ptr<LinearRows> rows;
   if (X.dtype() == nb::dtype<float>())
     rows = std::make_unique<DenseLinearRows<float>>(static_cast<const float*>(X.data()), n, d, constant);
@@ -59,7 +60,7 @@ void dense_problem(LinearProblem* self, const AnyMatrix& X, const Vector<std::in
   else
     throw nb::type_error("X must be float32 or float64");
   nb::gil_scoped_release released;
-  new (self) LinearProblem(std::move(rows), m, y.data(), C.data(), n_threads);
+  new (self) LinearProblem(std::move(rows), m, y.data(), C.data(), n_threads, parts);
 }
 
 template <class T, class I>
@@ -78,7 +79,7 @@ std::unique_ptr<LinearRows> sparse_rows(const AnyVector& data, const Vector<I>& 
 template <class I>
 void sparse_problem(LinearProblem* self, const AnyVector& data, const Vector<I>& indices, const Vector<I>& indptr, Index d,
                     const Vector<std::int32_t>& y, const Vector<double>& C, Index m, double constant,
-                    int n_threads) {
+                    int n_threads, int parts) {
   require(length(indices) == length(data), "indices and data must have the same length");
   std::unique_ptr<LinearRows> rows;
   if (data.dtype() == nb::dtype<float>())
@@ -87,9 +88,9 @@ void sparse_problem(LinearProblem* self, const AnyVector& data, const Vector<I>&
     rows = sparse_rows<double, I>(data, indices, indptr, d, constant);
   else
     throw nb::type_error("data must be float32 or float64");
-  check_samples(y, C, rows->rows(), m, n_threads);
+  check_samples(y, C, rows->rows(), m, n_threads, parts);
   nb::gil_scoped_release released;
-  new (self) LinearProblem(std::move(rows), m, y.data(), C.data(), n_threads);
+  new (self) LinearProblem(std::move(rows), m, y.data(), C.data(), n_threads, parts);
 }
 
 template <class W>
@@ -218,13 +219,13 @@ void bind_descent(nb::module_& m, const char* name) {
 
 void bind_linear(nb::module_& m) {
   nb::class_<LinearProblem>(m, "LinearProblem")
-      .def("__init__", &dense_problem, "X"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "m"_a, "constant"_a, "n_threads"_a,
+      .def("__init__", &dense_problem, "X"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "m"_a, "constant"_a, "n_threads"_a, "parts"_a = 1,
            nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>())
       .def("__init__", &sparse_problem<std::int32_t>, "data"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(),
-           "d"_a, "y"_a.noconvert(), "C"_a.noconvert(), "m"_a, "constant"_a, "n_threads"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
+           "d"_a, "y"_a.noconvert(), "C"_a.noconvert(), "m"_a, "constant"_a, "n_threads"_a, "parts"_a = 1, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
            nb::keep_alive<1, 4>(), nb::keep_alive<1, 6>(), nb::keep_alive<1, 7>())
       .def("__init__", &sparse_problem<std::int64_t>, "data"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(),
-           "d"_a, "y"_a.noconvert(), "C"_a.noconvert(), "m"_a, "constant"_a, "n_threads"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
+           "d"_a, "y"_a.noconvert(), "C"_a.noconvert(), "m"_a, "constant"_a, "n_threads"_a, "parts"_a = 1, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
            nb::keep_alive<1, 4>(), nb::keep_alive<1, 6>(), nb::keep_alive<1, 7>())
       .def("measure", &bind_measure<float>, "weights"_a.noconvert(), "step"_a = 1)
       .def("measure", &bind_measure<double>, "weights"_a.noconvert(), "step"_a = 1,

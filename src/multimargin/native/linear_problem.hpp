@@ -24,14 +24,15 @@ struct LinearMeasure {
 
 class LinearProblem {
  public:
-  LinearProblem(std::unique_ptr<LinearRows> rows, Index m, const std::int32_t* y, const double* C, int n_threads)
+  // n_threads measure and rebuild; `parts` are for as many threads of a descent.
+  LinearProblem(std::unique_ptr<LinearRows> rows, Index m, const std::int32_t* y, const double* C, int n_threads, int parts)
       : rows_(std::move(rows)),
         m_(m),
         y_(y),
         C_(C),
         n_threads_(n_threads),
         norm_(static_cast<std::size_t>(rows_->rows())),
-        dual_(rows_->rows(), n_threads) {
+        dual_(rows_->rows(), parts) {
     LinearRow<double> row;
     row.reserve(rows_->longest());
     for (Index i = 0; i < rows_->rows(); ++i) {
