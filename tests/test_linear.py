@@ -269,7 +269,8 @@ def test_threads_only_for_work_worth_while():
     assert threads_worth_while(small, 8) == 1
     rng = np.random.default_rng(0)
     y, C = rng.integers(50, size=500).astype(np.int32), np.ones(500)
-    assert threads_worth_while(LinearTask(np.ones((500, 1000)), y, C, 50), 8) == 8
+    long = LinearTask(np.ones((500, 1000)), y, C, 50)
+    assert [threads_worth_while(long, threads) for threads in (1, 2, 8)] == [1, 2, 2]
     short = sparse.csr_array(sparse.eye_array(500))
     assert threads_worth_while(LinearTask(short, y, C, 50), 8) == 1
 

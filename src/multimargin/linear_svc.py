@@ -40,6 +40,7 @@ _OF_FIT = (
 )
 _PARALLEL_WORK = 1e7  # non-zeros times classes of a pass that several threads share
 _PARALLEL_ROW = 1e4  # the same, of a row: less, and a thread spends as long on the steps of the others
+_MOST_PARTS = 2  # of a pass: more threads spend their time on each other's steps
 
 
 class LinearSVC(MachineClassifier):
@@ -89,8 +90,8 @@ class LinearSVC(MachineClassifier):
         Precision of the weights while they change; "auto" is float32 down to ``tol=1e-5``, and float64 where
         that does not suffice. The dual state, the proof and ``coef_`` are always float64.
     n_threads : int or None, default=None
-        Threads; None is every core. Proofs use all of them. Passes do where rows are long (non-zeros times
-        classes above 10,000) and differ from each other: then each thread has a copy of the weights.
+        Threads; None is every core. Proofs use all of them. Passes use two where rows are long (non-zeros
+        times classes above 10,000) and differ from each other: then each has a copy of the weights.
     keep_dual : bool, default=False
         Whether ``partial_fit`` keeps the coefficients of the rows it has seen in ``dual_coef_``.
     warm_start : bool, default=False
@@ -445,4 +446,4 @@ def threads_worth_while(task: LinearTask, n_threads: int) -> int:
     stored = task.X.nnz if sp.issparse(task.X) else task.X.size
     n = task.X.shape[0]
     work = stored * task.m
-    return n_threads if work > _PARALLEL_WORK and work > _PARALLEL_ROW * n else 1
+    return min(n_threads, _MOST_PARTS) if work > _PARALLEL_WORK and work > _PARALLEL_ROW * n else 1
