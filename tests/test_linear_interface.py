@@ -29,6 +29,7 @@ def any_size_in_parallel(monkeypatch):
     """Small problems are shared by threads too."""
     monkeypatch.setattr(linear_svc, "_PARALLEL_WORK", 0)
     monkeypatch.setattr(linear_svc, "_PARALLEL_ROW", 0)
+    monkeypatch.setattr(linear_svc, "_MOST_PARTS", 8)
 
 
 # -- what is refused -------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ def two_threads(monkeypatch):
     """Small problems are shared by threads too."""
     monkeypatch.setattr(linear_svc, "_PARALLEL_WORK", 0)
     monkeypatch.setattr(linear_svc, "_PARALLEL_ROW", 0)
+    monkeypatch.setattr(linear_svc, "_MOST_PARTS", 8)
     return 2
 
 
