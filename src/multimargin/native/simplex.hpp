@@ -170,11 +170,13 @@ inline void update_fixed_point(const SimplexProblem& p, double* z) {
 
 // SMO (Blondel et al., supplement A): exact steps on pairs (a, b), a of the largest and b, among
 // z_b > 0, of the smallest D - z (the gradient over K_ii): lambda = min((u_a - u_b) / 2, z_b),
-// z_a += lambda, z_b -= lambda. Exact in the limit; ends when u_a - u_b <= tau C (1e-13 C without a
-// tau), which bounds the error of every z_r, or after 50 m steps.
+// z_a += lambda, z_b -= lambda. Ends when u_a - u_b <= tau C, which bounds the error of every z_r, or after
+// 50 m steps. Without a tau, when it is 1e-3 C; then finish_exactly from u_b, as in bisection: the steps alone
+// are exact only in the limit. u_b is at or below theta, because D_r - u_b >= z_r where z_r > 0.
 inline void update_smo(const SimplexProblem& p, double* z) {
   double* u = p.work;
   for (Index r = 0; r < p.m; ++r) u[r] = p.D[r] - z[r];
+  double low = lower_bound(p);
   for (Index step = 0; step < 50 * p.m; ++step) {
     Index a = 0;
     Index b = -1;
@@ -182,14 +184,19 @@ inline void update_smo(const SimplexProblem& p, double* z) {
       if (u[r] > u[a]) a = r;
       if (z[r] > 0.0 && (b < 0 || u[r] < u[b])) b = r;
     }
-    if (b < 0 || u[a] - u[b] <= (p.tau > 0.0 ? p.tau : 1e-13) * p.C) break;
+    if (b < 0) break;
+    low = u[b];
+    if (u[a] - u[b] <= (p.tau > 0.0 ? p.tau : 1e-3) * p.C) break;
     const double half = 0.5 * (u[a] - u[b]);
     z[a] += std::min(half, z[b]);
     z[b] = half < z[b] ? z[b] - half : 0.0;
     u[a] = p.D[a] - z[a];
     u[b] = p.D[b] - z[b];
   }
-  close_sum(p, z);
+  if (p.tau > 0.0)
+    close_sum(p, z);
+  else
+    threshold(p, finish_exactly(p, low), z);
 }
 
 // Frank-Wolfe (Blondel et al., supplement B, Eq. 8): one exact line search from z towards the vertex
