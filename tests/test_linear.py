@@ -195,6 +195,14 @@ def test_without_threads_parts_need_no_more_visits():
     assert visits(4) < 1.5 * visits(1)
 
 
+def test_samples_that_say_nothing_do_not_stand_for_all():
+    descent = LinearDescent(random_task(9, n=256), LinearOptions(tol=1e-9, gap_tol=1e-2))
+    found = descent.run_pass(over_all=True)
+    descent._seen_share = 0.0  # the pass lets expect no gap
+    descent._sample_share = 0.0  # they alone were optimal in the last proof
+    assert not descent.seems_within(found)
+
+
 @pytest.mark.parametrize("gap_tol", [1e-2, 1e-5])
 def test_a_gap_estimated_from_some_samples_is_proved(gap_tol, monkeypatch):
     """The samples that stand for all here have hardly any gap: the first proofs fail, and correct that."""

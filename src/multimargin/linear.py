@@ -174,7 +174,9 @@ class LinearDescent:
         """The same of the gap after a pass: as what the pass saw lets expect, then as some samples say."""
         if not self.is_within(self._seen_share * found.gap):
             return False
-        gap = self._sampled_gap(self.weights) / self._sample_share if self._sample_share > 0 else math.inf
+        if not self._sample_share > 0:  # these samples say nothing
+            return self.is_within(self.measure(found))
+        gap = self._sampled_gap(self.weights) / self._sample_share
         self._seen_share = gap / found.gap if found.gap > 0 else _SEEN_SHARE
         return self.is_within(gap)
 
