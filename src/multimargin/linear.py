@@ -33,7 +33,9 @@ _LANES = 8  # classes are padded to a multiple of this
 _MANY_CLASSES = 128  # sorting them all takes longer than pivoting
 _AIM = 0.95  # of tol: leaves room for rounding, so that the exact proof succeeds at the first try
 _STRICTER = 0.8  # the aim, each time a proof fails: what a pass sees is older than its end
+_GAP_STRICTER = 0.95  # the same of the gap, whose estimate the proof has corrected
 _RELAX = 1.3  # over-relaxation, once the first pass is made
+_NEAR = 1.7  # times the gap aimed at, as passes see it: from there on no over-relaxation, which adds to the gap
 _EARLY, _LATE = 0.3, 1.0  # of the mean violation: what passes update, early and later
 _EARLY_PASSES = 7
 _FEW_UPDATES = 0.05  # of the active samples: less, and the share is halved
@@ -43,8 +45,9 @@ _MOST_ACTIVE = 50  # passes over active samples in a row
 _MOST_PROOFS = 10  # in a row that fail without progress
 _MEASURE_EVERY = 5  # passes over all samples between two measurements of the gap
 _GAP_AIM = 0.95  # of gap_tol: a proof is tried there
-_SEEN_SHARE = 0.7  # of the gap as it was seen in a pass that is left after it; corrected by what is measured
-_SAMPLE = 2048  # samples, about, that stand for all when the gap is estimated
+_SEEN_SHARE = 0.7  # of the gap as it was seen in a pass that is left after it, at least
+_SHARE_GROWTH = 1.1  # of that, at most, each time more is measured: single passes are noisy
+_SAMPLE = 4096  # samples, at least, that stand for all when the gap is estimated
 _THREADS_SHARE = 0.85  # of the decrease that threads see, each for itself: less, and they are stopped
 _SINGLE_TOL = 1e-5  # float32 weights cannot tell violations below this
 
@@ -105,8 +108,9 @@ class LinearDescent:
         self.dual = self._last_dual = 0.0
         self.visits = 0
         self.target = _AIM * options.tol  # violation at which a proof is tried
-        self.gap_target, self._seen_share = _GAP_AIM * options.gap_tol, _SEEN_SHARE
-        self._sample_share = 1.0 / max(1, self.n // _SAMPLE)  # of the gap, in every so many-th sample
+        self.gap_target, self._seen_share, self._near = _GAP_AIM * options.gap_tol, _SEEN_SHARE, False
+        self._sample_step = max(1, self.n // _SAMPLE)  # every so many-th sample stands for all
+        self._sample_share = 1.0 / self._sample_step  # of the gap, in these samples
         if task.alpha is not None:
             self.prove()
             self.go_on()
@@ -147,7 +151,7 @@ class LinearDescent:
     @property
     def relax(self) -> float:
         """How far steps go after the first pass; 1 is to the sample's own optimum."""
-        return _RELAX if self.options.shrinking else 1.0
+        return _RELAX if self.options.shrinking and not self._near else 1.0
 
     @property
     def passes(self) -> int:
@@ -163,7 +167,7 @@ class LinearDescent:
     def measure(self, found: _Pass) -> float:
         """The duality gap with the weights as they are, after a pass."""
         gap = float(self.problem.measure(self.weights)[2])
-        self._seen_share = gap / found.gap if found.gap > 0 else _SEEN_SHARE
+        self._compare(gap, found)
         return gap
 
     def is_within(self, gap: float) -> bool:
@@ -172,16 +176,21 @@ class LinearDescent:
 
     def seems_within(self, found: _Pass) -> bool:
         """The same of the gap after a pass: as what the pass saw lets expect, then as some samples say."""
+        self._near = self.is_within(found.gap / _NEAR)
         if not self.is_within(self._seen_share * found.gap):
             return False
         if not self._sample_share > 0:  # these samples say nothing
             return self.is_within(self.measure(found))
         gap = self._sampled_gap(self.weights) / self._sample_share
-        self._seen_share = gap / found.gap if found.gap > 0 else _SEEN_SHARE
+        self._compare(gap, found)
         return self.is_within(gap)
 
+    def _compare(self, gap: float, found: _Pass) -> None:
+        share = gap / found.gap if found.gap > 0 else _SEEN_SHARE
+        self._seen_share = min(max(share, _SEEN_SHARE), _SHARE_GROWTH * self._seen_share)
+
     def _sampled_gap(self, weights: np.ndarray) -> float:
-        return float(self.problem.measure(weights, max(1, self.n // _SAMPLE))[2])
+        return float(self.problem.measure(weights, self._sample_step)[2])
 
     def check_threads(self) -> None:
         """Go on without threads, where they undo each other's work.
@@ -283,7 +292,7 @@ def solve_linear(
             break
         descent.go_on()
         descent.target *= _STRICTER
-        descent.gap_target *= _STRICTER
+        descent.gap_target *= _GAP_STRICTER
         fruitless = 0 if falls(descent.dual, dual) or violation < 0.9 * lowest else fruitless + 1
         dual, lowest = min(dual, descent.dual), min(lowest, violation)
         if status is Status.STALLED or fruitless == _MOST_PROOFS:

@@ -173,12 +173,6 @@ void set_dual(LinearProblem& problem, const Vector<std::int64_t>& indptr, const 
   }
 }
 
-Index support(const LinearProblem& problem) {
-  Index count = 0;
-  for (Index i = 0; i < problem.dual().size(); ++i) count += problem.dual().own(i) != 0.0;
-  return count;
-}
-
 double dual_sum(const LinearProblem& problem) {
   double sum = 0.0;
   for (Index i = 0; i < problem.dual().size(); ++i) sum += problem.dual().own(i);
@@ -235,7 +229,7 @@ void bind_linear(nb::module_& m) {
       .def("dual", &dual_arrays, "alpha as (indptr, classes, values).")
       .def("set_dual", &set_dual, "indptr"_a.noconvert(), "classes"_a.noconvert(), "values"_a.noconvert())
       .def("dual_sum", &dual_sum, "sum_i alpha_{i,y_i}")
-      .def("support", &support, "Number of samples with alpha_i != 0.");
+      .def("support", [](const LinearProblem& problem) { return problem.dual().support(); }, "Number of samples with alpha_i != 0.");
   m.def("squared_norm", &bind_norm<float>, "weights"_a.noconvert(), "n_threads"_a = 1);
   m.def("squared_norm", &bind_norm<double>, "weights"_a.noconvert(), "n_threads"_a = 1, "|W|^2 in float64.");
   bind_descent<float>(m, "LinearDescent32");

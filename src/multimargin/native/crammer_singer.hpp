@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "counts.hpp"
 #include "machine.hpp"
 #include "reduce.hpp"
 #include "simplex.hpp"
@@ -76,6 +77,10 @@ class CrammerSinger {
   // kii <= 0 leaves the linear problem, solved by alpha = C (e_y - e_p), p in argmax G (y if it is
   // among them): such a sample does not touch the model, but without it the gap never closes.
   void minimise(const double* G, double kii, Index y, double C, Index m, double* alpha) {
+    with_count(m, [&](auto count) { minimise_of(count, G, kii, y, C, alpha); });
+  }
+  template <class Count>
+  void minimise_of(Count m, const double* G, double kii, Index y, double C, double* alpha) {
     if (kii > 0.0) {
       solve(update_, G, std::min(relax_ / kii, std::numeric_limits<double>::max()), y, C, m, alpha);
     } else {
@@ -91,7 +96,7 @@ class CrammerSinger {
   // Projection of alpha - step G onto the feasible rows (NY, Eq. 3.3), in place: the same problem
   // with 1/kii = step, always solved exactly.
   void project(const double* G, double step, Index y, double C, Index m, double* alpha) {
-    solve(simplex::update_sort, G, step, y, C, m, alpha);
+    with_count(m, [&](auto count) { solve(kSortUpdate, G, step, y, C, count, alpha); });
   }
 
   // alpha <- alpha + t (target - alpha), 0 < t < 1, both feasible: feasible to the last bit too.
@@ -138,7 +143,8 @@ class CrammerSinger {
 
   // D = z + step (G - max G). Taking max G off first leaves theta's meaning and costs no digits:
   // then max D lies in [0, C], and everything that matters in D is of the size of C.
-  void solve(SimplexUpdate update, const double* G, double step, Index y, double C, Index m, double* alpha) {
+  template <class Count>
+  void solve(const SimplexUpdate& update, const double* G, double step, Index y, double C, Count m, double* alpha) {
     double* D = buffer_.data();
     double* z = D + m;
     const double top = max_of(G, m);
@@ -148,13 +154,14 @@ class CrammerSinger {
       const double descent = (G[r] - top) * step;
       D[r] = z[r] + (descent > kFarAway ? descent : kFarAway);
     }
-    update({D, m, C, z + m, &random_, tau_}, z);
+    update(SimplexProblem<Count>{D, m, C, z + m, &random_, tau_}, z);
     store(z, y, C, m, alpha);
   }
 
   // alpha = C e_y - z, with the own entry as minus the sum of the others: the row sums to zero, and
   // z_r = 0 gives exact values (0 off the own class, C on it, 0 everywhere when only z_y > 0).
-  static void store(const double* z, Index y, double C, Index m, double* alpha) {
+  template <class Count>
+  static MULTIMARGIN_INLINE void store(const double* z, Index y, double C, Count m, double* alpha) {
     const double others = sum_over(m, [=](Index r) { return r == y ? 0.0 : z[r]; });
     for (Index r = 0; r < m; ++r) alpha[r] = 0.0 - z[r];
     alpha[y] = z[y] == 0.0 ? C : std::min(others, C);

@@ -24,6 +24,7 @@
 #include <exception>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "aligned_buffer.hpp"
@@ -110,16 +111,10 @@ class LinearShard {
     result_.gap = gap;
     all_ = all;
     rule_ = rule;
-    visits_.clear();
-    if (all) {
-      for (std::size_t k = 0; k < last_.size(); ++k) visits_.push_back(static_cast<Index>(k));
-      for (Waiting& waiting : waiting_) waiting.level = waiting.left = 0;
-      std::fill(last_.begin(), last_.end(), Last{});
-      active_.clear();
-    } else {
-      for (const Index k : active_)
-        if (!waits(k)) visits_.push_back(k);
-    }
+    if (all)
+      list_all();
+    else
+      list_active();
     if (rule.shuffle) random_.shuffle(visits_.data(), static_cast<Index>(visits_.size()));
     at_ = 0;
   }
@@ -129,9 +124,7 @@ class LinearShard {
     written_ = logs ? &log_[meeting % 2] : nullptr;
     if (logs) written_->clear();
     const std::size_t end = std::min(visits_.size(), at_ + static_cast<std::size_t>(visits));
-    for (; at_ < end; ++at_)
-      if (visit(visits_[at_]) && all_) active_.push_back(visits_[at_]);
-    result_.active = static_cast<Index>(active_.size());
+    for (; at_ < end; ++at_) visit(visits_[at_]);
     return at_ < visits_.size();
   }
 
@@ -142,6 +135,7 @@ class LinearShard {
     std::uint8_t level = 0;  // how often the sample was found below the threshold since it was updated
     std::uint8_t left = 0;   // passes to wait
     std::uint8_t age = 1;    // passes since it was updated
+    bool active = false;     // as the last pass over all samples found it
   };
   struct Last {  // when the sample was looked at last
     float psi = 0.0f, gain = 0.0f;
@@ -149,21 +143,41 @@ class LinearShard {
   static constexpr int kLevels = 5, kMostAge = 255;
   static constexpr double kMostDue = 7.0;  // passes an updated sample waits
 
-  // Whether an active sample sits this pass out, which brings it a pass nearer to its turn.
-  bool waits(Index k) {
-    Waiting& waiting = waiting_[static_cast<std::size_t>(k)];
-    const bool updated = waiting.level == 0;
-    if (waiting.left == 0 || (!updated && static_cast<double>(last_[static_cast<std::size_t>(k)].psi) > rule_.threshold))
-      return false;
-    --waiting.left;
-    grow_older(waiting);
-    return true;
+  void list_all() {
+    visits_.resize(last_.size());
+    std::iota(visits_.begin(), visits_.end(), Index{0});
+    for (Waiting& waiting : waiting_) waiting.level = waiting.left = 0;
+    std::fill(last_.begin(), last_.end(), Last{});
+    listed_ = false;
   }
 
-  static void grow_older(Waiting& waiting) { waiting.age = static_cast<std::uint8_t>(std::min(waiting.age + 1, kMostAge)); }
+  // The active samples whose turn it is. The others sit this pass out, which brings them a pass nearer to it. Nothing
+  // here branches on them: nobody could guess who waits.
+  void list_active() {
+    if (!listed_) {
+      active_.clear();
+      for (std::size_t k = 0; k < waiting_.size(); ++k)
+        if (waiting_[k].active) active_.push_back(static_cast<Index>(k));
+      listed_ = true;
+    }
+    result_.active = static_cast<Index>(active_.size());
+    visits_.resize(active_.size());
+    std::size_t count = 0;
+    for (const Index k : active_) {
+      Waiting& waiting = waiting_[static_cast<std::size_t>(k)];
+      const bool small = static_cast<double>(last_[static_cast<std::size_t>(k)].psi) <= rule_.threshold;
+      const bool sits = (waiting.left != 0) & ((waiting.level == 0) | small);
+      waiting.left = static_cast<std::uint8_t>(waiting.left - sits);
+      waiting.age = older(waiting.age, sits);
+      visits_[count] = k;
+      count += !sits;
+    }
+    visits_.resize(count);
+  }
 
-  // Returns whether the sample is active.
-  bool visit(Index k) {
+  static std::uint8_t older(std::uint8_t age, bool by_one) { return static_cast<std::uint8_t>(age + (by_one & (age < kMostAge))); }
+
+  void visit(Index k) {
     const Index i = k * parts_ + part_;
     const double psi = visitor_.look(i);
     if (at_ + 1 < visits_.size()) visitor_.announce(visits_[at_ + 1] * parts_ + part_);
@@ -174,8 +188,8 @@ class LinearShard {
     result_.total += psi - static_cast<double>(last.psi);
     result_.gap += visitor_.gain() - static_cast<double>(last.gain);
     last = {static_cast<float>(psi), static_cast<float>(visitor_.gain())};
-    const bool active = !all_ || visitor_.undecided(i, rule_.margin);
     Waiting& waiting = waiting_[static_cast<std::size_t>(k)];
+    if (all_) result_.active += waiting.active = visitor_.undecided(i, rule_.margin);
     if (psi > rule_.threshold) {
       if (visitor_.step(i, rule_.relax)) {
         ++result_.updates;
@@ -183,19 +197,19 @@ class LinearShard {
         if (written_ != nullptr) written_->push(i, visitor_.last_step());
       }
       const double due = static_cast<double>(waiting.age) * rule_.threshold / psi;
-      waiting = {0, static_cast<std::uint8_t>(std::min(due, kMostDue)), 1};
+      waiting = {0, static_cast<std::uint8_t>(std::min(due, kMostDue)), 1, waiting.active};
     } else {
       waiting.level = static_cast<std::uint8_t>(std::min<int>(waiting.level + 1, kLevels));
       waiting.left = static_cast<std::uint8_t>((1 << waiting.level) - 1);
-      grow_older(waiting);
+      waiting.age = older(waiting.age, true);
     }
-    return active;
   }
 
   LinearVisitor<W> visitor_;
   Random random_;
   Index part_, parts_;
   std::vector<Index> active_, visits_;  // numbers k of samples k * parts + part; of this pass, in its order
+  bool listed_ = false;                 // the active ones
   std::vector<Waiting> waiting_;
   std::vector<Last> last_;
   std::size_t at_ = 0;

@@ -30,12 +30,20 @@ class SparseDual {
   double own(Index i) const { return row(i).own; }
   const Entry* entries(Index i) const { return pools_[part(i)].entries.data() + row(i).first; }
 
+  // Number of samples with alpha_i != 0.
+  Index support() const {
+    Index sum = 0;
+    for (const Pool& pool : pools_) sum += pool.support;
+    return sum;
+  }
+
   void prefetch(Index i) const { MULTIMARGIN_PREFETCH(&row(i)); }
 
   void set(Index i, double own, const Entry* entries, Index count) {
     Row& row = rows_[static_cast<std::size_t>(i)];
     Pool& pool = pools_[part(i)];
     if (count > row.room) pool.grow(row, count);
+    pool.support += (own != 0.0) - (row.own != 0.0);
     row.own = own;
     row.count = static_cast<std::int32_t>(count);
     std::copy(entries, entries + count, pool.entries.begin() + row.first);
@@ -50,6 +58,7 @@ class SparseDual {
 
   struct Pool {
     std::vector<Entry> entries;
+    Index support = 0;  // rows that are not zero
     std::vector<std::vector<std::int64_t>> free;  // places of 2^level entries
 
     // Room for `count` entries; the old place goes to the next row of its size.

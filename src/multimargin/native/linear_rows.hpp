@@ -56,11 +56,9 @@ class LinearRow {
 
   // use(RowTerms) with the columns in the type that they have.
   template <class Use>
-  MULTIMARGIN_INLINE void with_terms(Use use) const {
-    if (wide_ == nullptr)
-      use(RowTerms<W, std::int32_t>{values_, narrow_, count_, constant_, constant_column_});
-    else
-      use(RowTerms<W, std::int64_t>{values_, wide_, count_, constant_, constant_column_});
+  MULTIMARGIN_INLINE auto with_terms(Use use) const {
+    if (wide_ == nullptr) return use(RowTerms<W, std::int32_t>{values_, narrow_, count_, constant_, constant_column_});
+    return use(RowTerms<W, std::int64_t>{values_, wide_, count_, constant_, constant_column_});
   }
 
   std::vector<W> own_values;

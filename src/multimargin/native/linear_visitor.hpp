@@ -11,6 +11,7 @@
 #include <limits>
 #include <vector>
 
+#include "counts.hpp"
 #include "crammer_singer.hpp"
 #include "linear_dual.hpp"
 #include "linear_rows.hpp"
@@ -27,7 +28,7 @@ struct LinearTask {
 };
 
 struct UpdateRule {
-  SimplexUpdate solve = simplex::update_sort;
+  SimplexUpdate solve = kSortUpdate;
   double tau = 0.0;  // bisection's tolerance
 };
 
@@ -42,6 +43,7 @@ class LinearVisitor {
         weights_(weights),
         dual_(dual),
         machine_(task.m, update.solve, seed, 1.0, update.tau),
+        base_(static_cast<std::size_t>(weights.stride)),
         scores_(static_cast<std::size_t>(weights.stride)),
         spread_(static_cast<std::size_t>(weights.stride)),
         G_(static_cast<std::size_t>(task.m)),
@@ -49,6 +51,7 @@ class LinearVisitor {
         classes_(static_cast<std::size_t>(task.m + 1)),
         changed_(static_cast<std::size_t>(task.m)),
         entries_(static_cast<std::size_t>(task.m)) {
+    std::fill(base_.begin() + task.m, base_.end(), std::numeric_limits<W>::lowest());
     for (LinearRow<W>& row : row_) row.reserve(task.rows->longest());
     other_.reserve(task.rows->longest());
   }
@@ -78,11 +81,10 @@ class LinearVisitor {
     } else {
       task_.rows->load(i, row_[now_]);
     }
-    weights_.scores(row_[now_], scores_.data());
     const Index y = task_.y[i];
-    scores_[static_cast<std::size_t>(y)] -= W{1};
-    std::fill(scores_.begin() + task_.m, scores_.end(), std::numeric_limits<W>::lowest());  // no classes
-    top_ = top_score(scores_.data(), weights_.stride);
+    base_[static_cast<std::size_t>(y)] = W{-1};
+    top_ = weights_.scores(row_[now_], base_.data(), scores_.data());
+    base_[static_cast<std::size_t>(y)] = W{0};
     const double own_z = task_.C[i] - dual_->own(i), active = kActive * task_.C[i];
     low_ = own_z > active ? G(y) : kInfinity;
     gain_ = own_z * (top_ - G(y));
@@ -110,32 +112,7 @@ class LinearVisitor {
 
   // After look: the step; returns whether there was one.
   bool step(Index i, double relax) {
-    const Index y = task_.y[i];
-    const double C = task_.C[i], kii = task_.norm[i];
-    const Index count = gather(i, y);
-    double *G = G_.data(), *alpha = alpha_.data(), *next = alpha + task_.m;
-    std::copy(alpha, alpha + count, next);
-    machine_.minimise(G, kii / relax, 0, C, count, next);
-    const double noise = resolution(G, kii, C, count);
-    double change = 0.0;
-    Index changed = 0, kept = 0;
-    bool moved = false;
-    for (Index c = 0; c < count; ++c) {
-      const double delta = next[c] - alpha[c];
-      moved = moved || std::abs(delta) > noise;
-      if (delta != 0.0) {
-        change += delta * (G[c] + 0.5 * kii * delta);
-        changed_[static_cast<std::size_t>(changed)] = classes_[static_cast<std::size_t>(c)];
-        G[changed++] = delta;
-      }
-      if (c > 0 && next[c] != 0.0)
-        entries_[static_cast<std::size_t>(kept++)] = {classes_[static_cast<std::size_t>(c)], next[c]};
-    }
-    if (!moved) return false;
-    dual_->set(i, next[0], entries_.data(), kept);
-    weights_.add(row_[now_], changed_.data(), G, changed, spread_);
-    step_ = {changed_.data(), G, changed, change};
-    return true;
+    return with_count(gather(i, task_.y[i]), [&](auto count) { return step_of(count, i, relax); });
   }
 
   // What the last step added to which w_r, in units of x_i.
@@ -155,6 +132,35 @@ class LinearVisitor {
 
  private:
   double G(Index r) const { return static_cast<double>(scores_[static_cast<std::size_t>(r)]); }
+
+  // The step of the classes gathered.
+  template <class Count>
+  bool step_of(Count count, Index i, double relax) {
+    const double C = task_.C[i], kii = task_.norm[i];
+    double *G = G_.data(), *alpha = alpha_.data(), *next = alpha + task_.m;
+    for (Index c = 0; c < count; ++c) next[c] = alpha[c];
+    machine_.minimise_of(count, G, kii / relax, 0, C, next);
+    const double noise = resolution(G, kii, C, count);
+    double change = 0.0;
+    Index changed = 0, kept = 0;
+    bool moved = false;
+    for (Index c = 0; c < count; ++c) {
+      const double delta = next[c] - alpha[c];
+      moved = moved || std::abs(delta) > noise;
+      change += delta * (G[c] + 0.5 * kii * delta);
+      changed_[static_cast<std::size_t>(changed)] = classes_[static_cast<std::size_t>(c)];
+      G[changed] = delta;
+      changed += delta != 0.0;
+      if (c == 0) continue;
+      entries_[static_cast<std::size_t>(kept)] = {classes_[static_cast<std::size_t>(c)], next[c]};
+      kept += next[c] != 0.0;
+    }
+    if (!moved) return false;
+    dual_->set(i, next[0], entries_.data(), kept);
+    weights_.add(row_[now_], changed_.data(), G, changed, spread_);
+    step_ = {changed_.data(), G, changed, change};
+    return true;
+  }
 
   // The classes that have weight or can get some, the label first, with G and alpha. With S any set of classes, theta >=
   // (sum_S D - C) / |S| (simplex.hpp). With D = z + step G and all classes of weight in S this is step times the mean
@@ -207,6 +213,7 @@ class LinearVisitor {
   int now_ = 0;
   Index next_ = -1;
   double top_ = 0.0, low_ = 0.0, gain_ = 0.0;
+  std::vector<W> base_;  // -e_y while sample i is scored; what is no class is far below all
   std::vector<W> scores_, spread_;
   std::vector<double> G_, alpha_;
   std::vector<std::int32_t> classes_, changed_;

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "linear_rows.hpp"
@@ -15,11 +18,13 @@ namespace multimargin {
 inline constexpr Index kClassLanes = 8;  // m is padded to a multiple of this
 inline Index padded_classes(Index m) { return (m + kClassLanes - 1) / kClassLanes * kClassLanes; }
 
-// Eight or sixteen weights side by side. Left to itself, the compiler turns the loops below inside out.
+// Some weights side by side. Left to itself, the compiler turns the loops below inside out.
 template <class W, Index Width>
 struct Lanes {
 #if defined(__GNUC__) || defined(__clang__)
   typedef W Type __attribute__((vector_size(Width * sizeof(W)), aligned(sizeof(W)), may_alias));
+
+  static MULTIMARGIN_INLINE Type larger(const Type& a, const Type& b) { return a > b ? a : b; }
 #else
   struct Type {
     W values[Width];
@@ -32,7 +37,27 @@ struct Lanes {
       return product;
     }
   };
+
+  static Type larger(const Type& a, const Type& b) {
+    Type both;
+    for (Index c = 0; c < Width; ++c) both.values[c] = a.values[c] > b.values[c] ? a.values[c] : b.values[c];
+    return both;
+  }
 #endif
+
+  // The largest of them: one half against the other, again and again.
+  static MULTIMARGIN_INLINE W largest(const Type& lanes) {
+    if constexpr (Width == 2) {
+      W values[2];
+      std::memcpy(values, &lanes, sizeof(values));
+      return values[0] > values[1] ? values[0] : values[1];
+    } else {
+      using Half = Lanes<W, Width / 2>;
+      typename Half::Type halves[2];
+      std::memcpy(halves, &lanes, sizeof(halves));
+      return Half::largest(Half::larger(halves[0], halves[1]));
+    }
+  }
 };
 
 // Vectors of 16 weights, and one of 8 after them where Tail is 1: the classes that a sweep over a row takes at once.
@@ -48,22 +73,35 @@ struct ClassBlock {
     if constexpr (Tail > 0) half[0] += other.half[0];
   }
 
-  // combine(mine, theirs) for every vector of mine, and of the weights at `at`.
-  template <class Combine>
-  MULTIMARGIN_INLINE void with(W* at, Combine combine) {
-    for (Index b = 0; b < Blocks; ++b) combine(wide[b], reinterpret_cast<Wide*>(at)[b]);
-    if constexpr (Tail > 0) combine(half[0], *reinterpret_cast<Half*>(at + 16 * Blocks));
+  // combine(mine, theirs) for every vector of mine, and of the weights (constant or not) at `at`.
+  template <class V, class Combine>
+  MULTIMARGIN_INLINE void with(V* at, Combine combine) {
+    using TheirWide = std::conditional_t<std::is_const_v<V>, const Wide, Wide>;
+    using TheirHalf = std::conditional_t<std::is_const_v<V>, const Half, Half>;
+    for (Index b = 0; b < Blocks; ++b) combine(wide[b], reinterpret_cast<TheirWide*>(at)[b]);
+    if constexpr (Tail > 0) combine(half[0], *reinterpret_cast<TheirHalf*>(at + 16 * Blocks));
+  }
+
+  MULTIMARGIN_INLINE W largest() const {
+    W best = std::numeric_limits<W>::lowest();
+    if constexpr (Blocks > 0) {
+      Wide most = wide[0];
+      for (Index b = 1; b < Blocks; ++b) most = Lanes<W, 16>::larger(most, wide[b]);
+      best = Lanes<W, 16>::largest(most);
+    }
+    if constexpr (Tail > 0) best = std::max(best, Lanes<W, 8>::largest(half[0]));
+    return best;
   }
 };
 
-// scores[c] = sum_k x_k weights[column_k, c] for the classes of a block. The sums stay in registers, and where these are
-// few every row is split among several: one sum alone would wait for the addition before.
+// scores[c] = base[c] + sum_k x_k weights[column_k, c] for the classes of a block; returns the largest. The sums stay in
+// registers, and where these are few every row is split among several: one sum alone would wait for the addition before.
 template <Index Blocks, Index Tail, class W, class I>
-MULTIMARGIN_INLINE void score_block(const W* weights, Index stride, const RowTerms<W, I>& row, W* scores) {
+MULTIMARGIN_INLINE W score_block(const W* weights, Index stride, const RowTerms<W, I>& row, const W* base, W* scores) {
   constexpr Index kSums = Blocks + Tail > 3 ? 1 : Blocks + Tail > 1 ? 2 : 4;
   ClassBlock<Blocks, Tail, W> sums[kSums];
   const auto add = [&](Index s, W x, Index column) MULTIMARGIN_INLINE_LAMBDA {
-    sums[s].with(const_cast<W*>(weights) + column * stride, [x](auto& sum, const auto& at) MULTIMARGIN_INLINE_LAMBDA { sum += at * x; });
+    sums[s].with(weights + column * stride, [x](auto& sum, const auto& at) MULTIMARGIN_INLINE_LAMBDA { sum += at * x; });
   };
   Index k = 0;
   for (; k + kSums <= row.count; k += kSums)
@@ -71,14 +109,16 @@ MULTIMARGIN_INLINE void score_block(const W* weights, Index stride, const RowTer
   for (; k < row.count; ++k) add(0, row.values[k], static_cast<Index>(row.columns[k]));
   if (row.constant != W{0}) add(0, row.constant, row.constant_column);
   for (Index s = 1; s < kSums; ++s) sums[0] += sums[s];
+  sums[0].with(base, [](auto& sum, const auto& at) MULTIMARGIN_INLINE_LAMBDA { sum += at; });
   sums[0].with(scores, [](const auto& sum, auto& out) MULTIMARGIN_INLINE_LAMBDA { out = sum; });
+  return sums[0].largest();
 }
 
 // weights[column_k, c] += x_k delta[c] for the classes of a block: the steps stay in registers.
 template <Index Blocks, Index Tail, class W, class I>
 MULTIMARGIN_INLINE void add_block(W* weights, Index stride, const RowTerms<W, I>& row, const W* delta) {
   ClassBlock<Blocks, Tail, W> steps;
-  steps.with(const_cast<W*>(delta), [](auto& step, const auto& at) MULTIMARGIN_INLINE_LAMBDA { step = at; });
+  steps.with(delta, [](auto& step, const auto& at) MULTIMARGIN_INLINE_LAMBDA { step = at; });
   row.each([&](W x, Index column) MULTIMARGIN_INLINE_LAMBDA {
     steps.with(weights + column * stride, [x](const auto& step, auto& at) MULTIMARGIN_INLINE_LAMBDA { at += step * x; });
   });
@@ -97,15 +137,18 @@ MULTIMARGIN_INLINE void with_block(Index classes, Use use) {
   }
 }
 
-// The scores of all `stride` (padded) classes.
+// The scores of all `stride` (padded) classes, each added to its base; returns the largest.
 template <class W, class I>
-MULTIMARGIN_CLONES void score_row(const W* weights, Index stride, const RowTerms<W, I>& row, W* scores) {
+MULTIMARGIN_CLONES W score_row(const W* weights, Index stride, const RowTerms<W, I>& row, const W* base, W* scores) {
+  W top = std::numeric_limits<W>::lowest();
+  const auto take = [&](W largest) MULTIMARGIN_INLINE_LAMBDA { top = largest > top ? largest : top; };
   Index c = 0;
-  for (; c + 128 <= stride; c += 128) score_block<8, 0>(weights + c, stride, row, scores + c);
-  if (c == stride) return;
+  for (; c + 128 <= stride; c += 128) take(score_block<8, 0>(weights + c, stride, row, base + c, scores + c));
+  if (c == stride) return top;
   with_block<7>(stride - c, [&]<Index Blocks, Index Tail>() MULTIMARGIN_INLINE_LAMBDA {
-    score_block<Blocks, Tail>(weights + c, stride, row, scores + c);
+    take(score_block<Blocks, Tail>(weights + c, stride, row, base + c, scores + c));
   });
+  return top;
 }
 
 // The same step for all `stride` (padded) classes.
@@ -128,16 +171,6 @@ void add_listed(W* weights, Index stride, const LinearRow<W>& row, const std::in
       for (Index c = 0; c < listed; ++c) at[classes[c]] += x * delta[c];
     });
   });
-}
-
-// The largest of `stride` scores, a multiple of 8.
-template <class W>
-MULTIMARGIN_CLONES W top_score(const W* scores, Index stride) {
-  W part[kClassLanes];
-  std::copy(scores, scores + kClassLanes, part);
-  for (Index c = kClassLanes; c < stride; c += kClassLanes)
-    for (Index l = 0; l < kClassLanes; ++l) part[l] = scores[c + l] > part[l] ? scores[c + l] : part[l];
-  return *std::max_element(part, part + kClassLanes);
 }
 
 // sum_k x_k^2, in float64.
@@ -174,8 +207,9 @@ struct LinearWeights {
   W* values;
   Index features, stride;
 
-  void scores(const LinearRow<W>& row, W* out) const {
-    row.with_terms([&](const auto& terms) { score_row(values, stride, terms, out); });
+  // base + the row's scores; returns the largest.
+  W scores(const LinearRow<W>& row, const W* base, W* out) const {
+    return row.with_terms([&](const auto& terms) { return score_row(values, stride, terms, base, out); });
   }
 
   // w_r += delta_r x for the listed classes; `spread` is room for all of them.

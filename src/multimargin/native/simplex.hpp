@@ -21,41 +21,45 @@
 #include <string_view>
 #include <utility>
 
+#include "counts.hpp"
 #include "machine.hpp"
 #include "random.hpp"
 #include "reduce.hpp"
 
 namespace multimargin {
 
+template <class Count>  // Index, or Fixed (counts.hpp)
 struct SimplexProblem {
   const double* D;  // m values, finite
-  Index m;
+  Count m;
   double C;      // > 0
   double* work;  // m values to write in
   Random* random;
   double tau = 0.0;  // bisection may leave |phi| <= tau C, smo a pair tau C apart; 0 is exact
 };
 
-using SimplexUpdate = void (*)(const SimplexProblem& problem, double* z);
-
 namespace simplex {
 
-// Drops rounding noise and lets the largest entry take up the rounding error of the sum.
-inline void close_sum(const SimplexProblem& p, double* z) {
+// z_r = value(r) but for rounding noise, which is dropped; the largest entry takes up the rounding error of the sum.
+template <class Count, class Value>
+MULTIMARGIN_INLINE void close_sum(const SimplexProblem<Count>& p, Value value, double* z) {
   const double noise = kSmallest * p.C;
-  for (Index r = 0; r < p.m; ++r) z[r] = z[r] > noise ? z[r] : 0.0;
+  for (Index r = 0; r < p.m; ++r) {
+    const double raw = value(r);
+    z[r] = raw > noise ? raw : 0.0;
+  }
   const Index largest = argmax_of(z, p.m);
   z[largest] += p.C - sum_of(z, p.m);
 }
 
-inline void threshold(const SimplexProblem& p, double theta, double* z) {
-  for (Index r = 0; r < p.m; ++r) z[r] = std::max(p.D[r] - theta, 0.0);
-  close_sum(p, z);
+template <class Count>
+MULTIMARGIN_INLINE void threshold(const SimplexProblem<Count>& p, double theta, double* z) {
+  close_sum(p, [&](Index r) { return p.D[r] - theta; }, z);
 }
 
 // The classes that can be active: theta >= max D - C, because one term of phi alone must not
 // exceed C. Copies their D to work and returns their number.
-inline Index candidates(const SimplexProblem& p) {
+inline Index candidates(const SimplexProblem<Index>& p) {
   const double floor = max_of(p.D, p.m) - p.C;
   Index count = 0;
   for (Index r = 0; r < p.m; ++r) {
@@ -65,11 +69,30 @@ inline Index candidates(const SimplexProblem& p) {
   return count;
 }
 
+template <Index N>
+Fixed<N> candidates(const SimplexProblem<Fixed<N>>& p) {  // so few that leaving some out saves nothing
+  std::copy(p.D, p.D + N, p.work);
+  return {};
+}
+
+inline void sort_descending(double* x, Index count) { std::sort(x, x + count, std::greater<double>()); }
+
+template <Index N>
+MULTIMARGIN_INLINE void sort_descending(double* x, Fixed<N>) {
+  for (Index end = N - 1; end > 0; --end)
+    for (Index k = 0; k < end; ++k) {
+      const double a = x[k], b = x[k + 1];
+      x[k] = a > b ? a : b;
+      x[k + 1] = a > b ? b : a;
+    }
+}
+
 // Exact finish of the two iterative root finders: Newton's method on the convex, piecewise linear
 // phi from a point theta at or below the root. A step divides once over the classes above theta,
 //     theta <- (sum_{D_r > theta} D_r - C) / |{D_r > theta}|,                 (CS01, Eq. 42)
 // so theta grows, the set shrinks, and once the set repeats theta is exact.
-inline double finish_exactly(const SimplexProblem& p, double theta) {
+template <class Count>
+double finish_exactly(const SimplexProblem<Count>& p, double theta) {
   double active = static_cast<double>(p.m) + 1.0;
   for (;;) {
     const double count = sum_over(p.m, [&](auto r) { return p.D[r] > theta ? 1.0 : 0.0; });
@@ -83,16 +106,18 @@ inline double finish_exactly(const SimplexProblem& p, double theta) {
 }
 
 // A point at or below theta: max D - C, and the root if every class were active.
-inline double lower_bound(const SimplexProblem& p) {
+template <class Count>
+double lower_bound(const SimplexProblem<Count>& p) {
   return std::max(max_of(p.D, p.m) - p.C,
                   (sum_of(p.D, p.m) - p.C) / static_cast<double>(p.m));
 }
 
 // Sort (Blondel et al., Algorithm 2): with mu = D descending and
 // pi(k) = (sum_{l<=k} mu_l - C) / k, theta = pi(rho), rho = max{k : mu_k > pi(k)}. O(m log m).
-inline void update_sort(const SimplexProblem& p, double* z) {
-  const Index count = candidates(p);
-  std::sort(p.work, p.work + count, std::greater<double>());
+template <class Count>
+void update_sort(const SimplexProblem<Count>& p, double* z) {
+  const auto count = candidates(p);
+  sort_descending(p.work, count);
   double sum = 0.0;
   double theta = 0.0;
   for (Index k = 0; k < count; ++k) {
@@ -107,7 +132,8 @@ inline void update_sort(const SimplexProblem& p, double* z) {
 // Randomised pivot (Duchi et al. 2008, Figure 2): as sort, but only ever partitions around a random
 // element. U = work[first, last) is undecided; sum and rho belong to the classes found active.
 // Expected O(m).
-inline void update_pivot(const SimplexProblem& p, double* z) {
+template <class Count>
+void update_pivot(const SimplexProblem<Count>& p, double* z) {
   double* u = p.work;
   Index first = 0;
   Index last = candidates(p);
@@ -139,7 +165,8 @@ inline void update_pivot(const SimplexProblem& p, double* z) {
 // Bisection (Blondel et al., Algorithm 3) on phi, in the bracket [lower_bound, max D], until
 // |phi| <= tau C (at most 60 halvings). Without a tau, until |phi| <= 1e-6 C, then finish_exactly from the
 // lower end: the result is exact.
-inline void update_bisection(const SimplexProblem& p, double* z) {
+template <class Count>
+void update_bisection(const SimplexProblem<Count>& p, double* z) {
   double low = lower_bound(p);
   double high = max_of(p.D, p.m);
   double theta = low;
@@ -156,7 +183,8 @@ inline void update_bisection(const SimplexProblem& p, double* z) {
 // Fixed point (CS01, Eq. 38-40): theta <- (sum_r max(theta, D_r) - C) / m. From below it grows
 // towards the root with factor 1 - u/m, u = |{D_r > theta}|. Stops when a step is under 1e-9 C or
 // after 100 steps; then finish_exactly, so that slow cases (m large, u small) are exact too.
-inline void update_fixed_point(const SimplexProblem& p, double* z) {
+template <class Count>
+void update_fixed_point(const SimplexProblem<Count>& p, double* z) {
   double theta = lower_bound(p);
   for (int step = 0; step < 100; ++step) {
     const double sum = sum_over(p.m, [&](auto r) { return std::max(theta, p.D[r]); });
@@ -173,7 +201,8 @@ inline void update_fixed_point(const SimplexProblem& p, double* z) {
 // z_a += lambda, z_b -= lambda. Ends when u_a - u_b <= tau C, which bounds the error of every z_r, or after
 // 50 m steps. Without a tau, when it is 1e-3 C; then finish_exactly from u_b, as in bisection: the steps alone
 // are exact only in the limit. u_b is at or below theta, because D_r - u_b >= z_r where z_r > 0.
-inline void update_smo(const SimplexProblem& p, double* z) {
+template <class Count>
+void update_smo(const SimplexProblem<Count>& p, double* z) {
   double* u = p.work;
   for (Index r = 0; r < p.m; ++r) u[r] = p.D[r] - z[r];
   double low = lower_bound(p);
@@ -194,14 +223,15 @@ inline void update_smo(const SimplexProblem& p, double* z) {
     u[b] = p.D[b] - z[b];
   }
   if (p.tau > 0.0)
-    close_sum(p, z);
+    close_sum(p, [z](Index r) { return z[r]; }, z);
   else
     threshold(p, finish_exactly(p, low), z);
 }
 
 // Frank-Wolfe (Blondel et al., supplement B, Eq. 8): one exact line search from z towards the vertex
 // C e_a, a of the largest u = D - z:  t = min(1, sum_r z_r (u_a - u_r) / |C e_a - z|^2).
-inline void update_frank_wolfe(const SimplexProblem& p, double* z) {
+template <class Count>
+void update_frank_wolfe(const SimplexProblem<Count>& p, double* z) {
   double* u = p.work;
   for (Index r = 0; r < p.m; ++r) u[r] = p.D[r] - z[r];
   const Index a = argmax_of(u, p.m);
@@ -212,23 +242,45 @@ inline void update_frank_wolfe(const SimplexProblem& p, double* z) {
   const double t = std::min(1.0, slope / length);
   for (Index r = 0; r < p.m; ++r) z[r] *= 1.0 - t;
   z[a] += t * p.C;
-  close_sum(p, z);
+  close_sum(p, [z](Index r) { return z[r]; }, z);
 }
 
 }  // namespace simplex
+
+// One of them, compiled for short problems and for those of any length.
+class SimplexUpdate {
+ public:
+  template <class Update>
+  constexpr SimplexUpdate(Update update) : two_(update), three_(update), four_(update), any_(update) {}
+
+  void operator()(const SimplexProblem<Fixed<2>>& p, double* z) const { two_(p, z); }
+  void operator()(const SimplexProblem<Fixed<3>>& p, double* z) const { three_(p, z); }
+  void operator()(const SimplexProblem<Fixed<4>>& p, double* z) const { four_(p, z); }
+  void operator()(const SimplexProblem<Index>& p, double* z) const { any_(p, z); }
+
+ private:
+  template <class Count>
+  using Function = void (*)(const SimplexProblem<Count>& p, double* z);
+  Function<Fixed<2>> two_;
+  Function<Fixed<3>> three_;
+  Function<Fixed<4>> four_;
+  Function<Index> any_;
+};
 
 struct NamedUpdate {
   std::string_view name;
   SimplexUpdate update;
 };
 
+inline constexpr SimplexUpdate kSortUpdate = [](const auto& p, double* z) { simplex::update_sort(p, z); };
+
 inline constexpr std::array<NamedUpdate, 6> kSimplexUpdates = {{
-    {"sort", simplex::update_sort},
-    {"pivot", simplex::update_pivot},
-    {"bisection", simplex::update_bisection},
-    {"fixed-point", simplex::update_fixed_point},
-    {"smo", simplex::update_smo},
-    {"frank-wolfe", simplex::update_frank_wolfe},
+    {"sort", kSortUpdate},
+    {"pivot", [](const auto& p, double* z) { simplex::update_pivot(p, z); }},
+    {"bisection", [](const auto& p, double* z) { simplex::update_bisection(p, z); }},
+    {"fixed-point", [](const auto& p, double* z) { simplex::update_fixed_point(p, z); }},
+    {"smo", [](const auto& p, double* z) { simplex::update_smo(p, z); }},
+    {"frank-wolfe", [](const auto& p, double* z) { simplex::update_frank_wolfe(p, z); }},
 }};
 
 inline SimplexUpdate find_simplex_update(std::string_view name) {
