@@ -30,6 +30,7 @@ SUBPROBLEMS = ("auto", "sort", "pivot", "bisection", "fixed-point", "smo", *INEX
 FEW_PASSES = 10  # up to this many are all spent on all samples, as Algorithm 1 says
 
 _LANES = 8  # classes are padded to a multiple of this
+_LINE = 16  # the same, where threads share a pass: each has whole cache lines
 _MANY_CLASSES = 128  # sorting them all takes longer than pivoting
 _AIM = 0.95  # of tol: leaves room for rounding, so that the exact proof succeeds at the first try
 _STRICTER = 0.8  # the aim, each time a proof fails: what a pass sees is older than its end
@@ -103,7 +104,8 @@ class LinearDescent:
         if task.alpha is not None:
             self._set_dual(task.alpha)
         if weights is None:
-            weights = new_weights(task, np.float32 if self._starts_in_single() else np.float64)
+            dtype = np.float32 if self._starts_in_single() else np.float64
+            weights = new_weights(task, dtype, options.parts)
         self._use(weights)
         self.dual = self._last_dual = 0.0
         self.visits = 0
@@ -212,9 +214,8 @@ class LinearDescent:
 
     def prove(self) -> tuple[float, float, float]:
         """(violation, primal, gap) with weights rebuilt from the dual in float64."""
-        self.native.rest()
         in_place = self.weights.dtype == np.float64
-        self.exact = self.weights if in_place else new_weights(self.task, np.float64)
+        self.exact = self.weights if in_place else new_weights(self.task, np.float64, self.options.parts)
         self.problem.rebuild(self.exact)
         violation, _, gap, loss = self.problem.measure(self.exact)
         self.dual = self._last_dual = self._dual_of(self.exact)
@@ -253,14 +254,20 @@ def native_problem(task: LinearTask, n_threads: int, parts: int = 1) -> _core.Li
     return _core.LinearProblem(X.data, indices, indptr, X.shape[1], *rest)
 
 
-def weights_shape(task: LinearTask) -> tuple[int, int]:
+def most_parts(m: int) -> int:
+    """Threads that can share a pass, each with classes of its own."""
+    return -(-m // _LINE)
+
+
+def weights_shape(task: LinearTask, parts: int = 1) -> tuple[int, int]:
     """(features, padded classes): the m weights of a feature lie side by side."""
-    return task.X.shape[1] + (task.constant != 0), -(-task.m // _LANES) * _LANES
+    lanes = _LINE if parts > 1 else _LANES
+    return task.X.shape[1] + (task.constant != 0), -(-task.m // lanes) * lanes
 
 
-def new_weights(task: LinearTask, dtype: type) -> np.ndarray:
+def new_weights(task: LinearTask, dtype: type, parts: int = 1) -> np.ndarray:
     """Zeros, on a cache line's boundary: otherwise every vector of weights lies in two of them."""
-    shape, line = weights_shape(task), 64
+    shape, line = weights_shape(task, parts), 64
     size = math.prod(shape) * np.dtype(dtype).itemsize
     memory = np.zeros(size + line, dtype=np.uint8)
     first = -memory.__array_interface__["data"][0] % line

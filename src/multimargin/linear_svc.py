@@ -10,7 +10,16 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .estimator_base import MachineClassifier, Rows, margins
-from .linear import FEW_PASSES, INEXACT, SUBPROBLEMS, LinearDescent, LinearOptions, LinearTask, solve_linear
+from .linear import (
+    FEW_PASSES,
+    INEXACT,
+    SUBPROBLEMS,
+    LinearDescent,
+    LinearOptions,
+    LinearTask,
+    most_parts,
+    solve_linear,
+)
 from .linear_stream import Stream
 from .monitor import Monitor
 from .sklearn_callbacks import with_callbacks
@@ -39,8 +48,7 @@ _OF_FIT = (
     "_constant_fitted",
 )
 _PARALLEL_WORK = 1e7  # non-zeros times classes of a pass that several threads share
-_PARALLEL_ROW = 1e4  # the same, of a row: less, and a thread spends as long on the steps of the others
-_MOST_PARTS = 2  # of a pass: more threads spend their time on each other's steps
+_PARALLEL_ROW = 1e3  # the same, of a row: less, and threads mostly wait for each other
 
 
 class LinearSVC(MachineClassifier):
@@ -446,4 +454,4 @@ def threads_worth_while(task: LinearTask, n_threads: int) -> int:
     stored = task.X.nnz if sp.issparse(task.X) else task.X.size
     n = task.X.shape[0]
     work = stored * task.m
-    return min(n_threads, _MOST_PARTS) if work > _PARALLEL_WORK and work > _PARALLEL_ROW * n else 1
+    return min(n_threads, most_parts(task.m)) if work > _PARALLEL_WORK and work > _PARALLEL_ROW * n else 1

@@ -32,9 +32,10 @@ using Weights = nb::ndarray<W, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 template <class W>
 LinearWeights<W> view(const LinearProblem& problem, const Weights<W>& weights) {
-  require(length(weights) == problem.rows().features() && length(weights, 1) == padded_classes(problem.m()),
+  const Index stride = length(weights, 1);
+  require(length(weights) == problem.rows().features() && stride >= problem.m() && stride % kClassLanes == 0,
           "weights must have one row a feature and the classes padded to a multiple of 8");
-  return {weights.data(), length(weights), length(weights, 1)};
+  return {weights.data(), length(weights), stride, stride};
 }
 
 void check_samples(const Vector<std::int32_t>& y, const Vector<double>& C, Index n, Index m, int n_threads, int parts) {
@@ -194,7 +195,6 @@ void bind_descent(nb::module_& m, const char* name) {
           },
           "problem"_a, "weights"_a.noconvert(), "update"_a, "tau"_a, "seed"_a, "together"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
       .def("part", &Descent::part, "Goes on without threads.")
-      .def("rest", &Descent::rest, "To be called before somebody else writes to the weights: gives the threads' copies back.")
       .def(
           "run",
           [](Descent& self, bool all, double threshold, double relax, double margin, bool shuffle) {

@@ -68,14 +68,17 @@ class LinearProblem {
     const Index count = (rows_->rows() + step - 1) / step, tasks = (count + kSamplesPerTask - 1) / kSamplesPerTask;
     std::vector<LinearMeasure> parts(static_cast<std::size_t>(tasks));
     parallel_tasks(tasks, n_threads_, [&] {
-      auto visitor = std::make_shared<LinearVisitor<W>>(task(), weights, &dual_, UpdateRule{}, 0);
-      return [&, visitor](Index t) {
+      auto visitor = std::make_shared<LinearVisitor<W>>(task(), &dual_, UpdateRule{}, 0);
+      auto slice = std::make_shared<LinearSlice<W>>(task(), weights);
+      auto scores = std::make_shared<std::vector<W>>(static_cast<std::size_t>(weights.classes));
+      return [&, visitor, slice, scores](Index t) {
         LinearMeasure part;
         const Index last = std::min(count, (t + 1) * kSamplesPerTask);
         for (Index k = t * kSamplesPerTask; k < last; ++k) {
           const Index i = k * step;
-          part.violation = worse_of(part.violation, visitor->look(i));
-          if (k + 1 < last) visitor->announce(i + step);
+          const W top = slice->score(i, scores->data());
+          if (k + 1 < last) slice->announce(i + step);
+          part.violation = worse_of(part.violation, visitor->look(i, scores->data(), top));
           const double gain = visitor->gain();
           part.gain = std::max(part.gain, gain / C_[i]);
           part.gap += gain;

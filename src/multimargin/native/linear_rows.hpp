@@ -228,4 +228,42 @@ class SparseLinearRows final : public LinearRows {
   Index longest_ = 0;
 };
 
+// Reads rows, the next one ahead of its turn.
+template <class W>
+class RowReader {
+ public:
+  explicit RowReader(const LinearRows* rows) : rows_(rows) {
+    for (LinearRow<W>& row : row_) row.reserve(rows->longest());
+  }
+
+  const LinearRow<W>& read(Index i) {
+    if (sample_[now_] == i) return row_[now_];
+    if (sample_[1 - now_] == i)
+      now_ = 1 - now_;
+    else
+      load(i, now_);
+    return row_[now_];
+  }
+
+  // Reads a row that will be asked for next; the one at hand stays.
+  const LinearRow<W>& read_ahead(Index i) {
+    load(i, 1 - now_);
+    return row_[1 - now_];
+  }
+
+  // Asks memory for a row that will be read soon.
+  void foresee(Index i) const { rows_->prefetch(i); }
+
+ private:
+  void load(Index i, int place) {
+    rows_->load(i, row_[place]);
+    sample_[place] = i;
+  }
+
+  const LinearRows* rows_;
+  LinearRow<W> row_[2];
+  Index sample_[2] = {-1, -1};
+  int now_ = 0;
+};
+
 }  // namespace multimargin

@@ -1,7 +1,7 @@
-// One sample of a linear machine: its scores, what can be gained there, and the step.
+// One sample of a linear machine, given its scores: what can be gained there, and the step.
 //
-// A visit reads the m scores of the row, G_i = s_i - e_y, and gives the classes that have weight or can get some to the
-// machine's one-sample solve (crammer_singer.hpp); the weights follow, w_r += (alpha_ir - alpha_ir_old) x_i.
+// A visit is given G_i = s_i - e_y (linear_slice.hpp) and hands the classes that have weight or can get some to the
+// machine's one-sample solve (crammer_singer.hpp); w_r += (alpha_ir - alpha_ir_old) x_i is left to do.
 #pragma once
 
 #include <algorithm>
@@ -14,18 +14,9 @@
 #include "counts.hpp"
 #include "crammer_singer.hpp"
 #include "linear_dual.hpp"
-#include "linear_rows.hpp"
-#include "linear_weights.hpp"
+#include "linear_slice.hpp"
 
 namespace multimargin {
-
-struct LinearTask {
-  const LinearRows* rows;
-  Index m;
-  const std::int32_t* y;
-  const double* C;
-  const double* norm;  // |x_i|^2
-};
 
 struct UpdateRule {
   SimplexUpdate solve = kSortUpdate;
@@ -37,64 +28,36 @@ class LinearVisitor {
  public:
   using Entry = SparseDual::Entry;
 
-  LinearVisitor(const LinearTask& task, LinearWeights<W> weights, SparseDual* dual,
-                const UpdateRule& update, std::uint64_t seed)
+  LinearVisitor(const LinearTask& task, SparseDual* dual, const UpdateRule& update, std::uint64_t seed)
       : task_(task),
-        weights_(weights),
         dual_(dual),
         machine_(task.m, update.solve, seed, 1.0, update.tau),
-        base_(static_cast<std::size_t>(weights.stride)),
-        scores_(static_cast<std::size_t>(weights.stride)),
-        spread_(static_cast<std::size_t>(weights.stride)),
         G_(static_cast<std::size_t>(task.m)),
         alpha_(static_cast<std::size_t>(2 * task.m)),
         classes_(static_cast<std::size_t>(task.m + 1)),
         changed_(static_cast<std::size_t>(task.m)),
-        entries_(static_cast<std::size_t>(task.m)) {
-    std::fill(base_.begin() + task.m, base_.end(), std::numeric_limits<W>::lowest());
-    for (LinearRow<W>& row : row_) row.reserve(task.rows->longest());
-    other_.reserve(task.rows->longest());
-  }
+        entries_(static_cast<std::size_t>(task.m)) {}
 
-  const LinearWeights<W>& weights() const { return weights_; }
-  void use(W* values) { weights_.values = values; }
+  // Asks memory for what is known about a sample: soon to be looked at, and next.
+  void foresee(Index i) const { dual_->prefetch(i); }
+  void announce(Index i) const { MULTIMARGIN_PREFETCH(dual_->entries(i)); }
 
-  // Asks memory for a row that will be announced soon.
-  void foresee(Index i) const {
-    task_.rows->prefetch(i);
-    dual_->prefetch(i);
-  }
-
-  // Reads a row ahead of its visit.
-  void announce(Index i) {
-    task_.rows->load(i, row_[1 - now_]);
-    weights_.prefetch(row_[1 - now_]);
-    MULTIMARGIN_PREFETCH(dual_->entries(i));
-    next_ = i;
-  }
-
-  // Reads the scores of sample i; returns its violation psi.
-  double look(Index i) {
-    if (next_ == i) {
-      now_ = 1 - now_;
-      next_ = -1;
-    } else {
-      task_.rows->load(i, row_[now_]);
-    }
+  // The scores of sample i, G_i, the largest of which is `top`; returns its violation psi. They are written to.
+  double look(Index i, W* scores, W top) {
+    scores_ = scores;
+    top_ = top;
     const Index y = task_.y[i];
-    base_[static_cast<std::size_t>(y)] = W{-1};
-    top_ = weights_.scores(row_[now_], base_.data(), scores_.data());
-    base_[static_cast<std::size_t>(y)] = W{0};
     const double own_z = task_.C[i] - dual_->own(i), active = kActive * task_.C[i];
-    low_ = own_z > active ? G(y) : kInfinity;
-    gain_ = own_z * (top_ - G(y));
-    const Entry* entries = dual_->entries(i);
-    for (Index e = 0; e < dual_->count(i); ++e) {
-      const double z = -entries[e].alpha, below = G(entries[e].r);
-      if (z > active) low_ = std::min(low_, below);
-      gain_ += z * (top_ - below);
+    double low = own_z > active ? G(y) : kInfinity, gain = own_z * (top_ - G(y));
+    const Entry *entry = dual_->entries(i), *end = entry + dual_->count(i);
+    for (; entry != end; ++entry) {
+      const double z = -entry->alpha, below = G(entry->r);
+      low = z > active && below < low ? below : low;
+      gain += z * (top_ - below);
     }
-    return top_ - low_;
+    low_ = low;
+    gain_ = gain;
+    return top_ - low;
   }
 
   // After look: the sample's share of the gap, sum_r z_r (top - G_r), and of the primal.
@@ -110,28 +73,17 @@ class LinearVisitor {
     return near > 1 || low_ < top_;
   }
 
-  // After look: the step; returns whether there was one.
+  // After look: the step of the dual; returns whether there was one.
   bool step(Index i, double relax) {
     return with_count(gather(i, task_.y[i]), [&](auto count) { return step_of(count, i, relax); });
   }
 
-  // What the last step added to which w_r, in units of x_i.
-  struct Step {
-    const std::int32_t* classes;
-    const double* delta;
-    Index count;
-    double change = 0.0;  // of the dual
-  };
-  const Step& last_step() const { return step_; }
-
-  // A step that another visitor made, for the weights of this one.
-  void repeat(Index i, const Step& step) {
-    task_.rows->load(i, other_);
-    weights_.add(other_, step.classes, step.delta, step.count, spread_);
-  }
+  // The last step, and the change of the dual objective.
+  const LinearStep& last_step() const { return step_; }
+  double last_change() const { return change_; }
 
  private:
-  double G(Index r) const { return static_cast<double>(scores_[static_cast<std::size_t>(r)]); }
+  double G(Index r) const { return static_cast<double>(scores_[r]); }
 
   // The step of the classes gathered.
   template <class Count>
@@ -157,8 +109,8 @@ class LinearVisitor {
     }
     if (!moved) return false;
     dual_->set(i, next[0], entries_.data(), kept);
-    weights_.add(row_[now_], changed_.data(), G, changed, spread_);
-    step_ = {changed_.data(), G, changed, change};
+    step_ = {changed_.data(), G, changed};
+    change_ = change;
     return true;
   }
 
@@ -182,7 +134,7 @@ class LinearVisitor {
       ++members;
     }
     const W floor = static_cast<W>(sum / static_cast<double>(members));
-    const W* scores = scores_.data();
+    const W* scores = scores_;
     std::int32_t* classes = classes_.data();
     Index count = weighted + 1;
     for (Index r = 0; r < task_.m; ++r) {
@@ -199,22 +151,16 @@ class LinearVisitor {
     classes_[static_cast<std::size_t>(c)] = static_cast<std::int32_t>(r);
     G_[static_cast<std::size_t>(c)] = score;
     alpha_[static_cast<std::size_t>(c)] = alpha;
-    scores_[static_cast<std::size_t>(r)] = std::numeric_limits<W>::lowest();
+    scores_[r] = std::numeric_limits<W>::lowest();
     return score;
   }
 
   LinearTask task_;
-  LinearWeights<W> weights_;
   SparseDual* dual_;
   CrammerSinger machine_;
-  LinearRow<W> row_[2];  // of this visit, and announced
-  LinearRow<W> other_;   // of somebody else's step
-  Step step_{};
-  int now_ = 0;
-  Index next_ = -1;
-  double top_ = 0.0, low_ = 0.0, gain_ = 0.0;
-  std::vector<W> base_;  // -e_y while sample i is scored; what is no class is far below all
-  std::vector<W> scores_, spread_;
+  W* scores_ = nullptr;  // of the sample at hand
+  double top_ = 0.0, low_ = 0.0, gain_ = 0.0, change_ = 0.0;
+  LinearStep step_{};
   std::vector<double> G_, alpha_;
   std::vector<std::int32_t> classes_, changed_;
   std::vector<Entry> entries_;

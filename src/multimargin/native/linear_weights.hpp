@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -10,13 +11,13 @@
 #include <type_traits>
 #include <vector>
 
+#include "counts.hpp"
 #include "linear_rows.hpp"
 #include "platform.hpp"
 
 namespace multimargin {
 
 inline constexpr Index kClassLanes = 8;  // m is padded to a multiple of this
-inline Index padded_classes(Index m) { return (m + kClassLanes - 1) / kClassLanes * kClassLanes; }
 
 // Some weights side by side. Left to itself, the compiler turns the loops below inside out.
 template <class W, Index Width>
@@ -76,10 +77,8 @@ struct ClassBlock {
   // combine(mine, theirs) for every vector of mine, and of the weights (constant or not) at `at`.
   template <class V, class Combine>
   MULTIMARGIN_INLINE void with(V* at, Combine combine) {
-    using TheirWide = std::conditional_t<std::is_const_v<V>, const Wide, Wide>;
-    using TheirHalf = std::conditional_t<std::is_const_v<V>, const Half, Half>;
-    for (Index b = 0; b < Blocks; ++b) combine(wide[b], reinterpret_cast<TheirWide*>(at)[b]);
-    if constexpr (Tail > 0) combine(half[0], *reinterpret_cast<TheirHalf*>(at + 16 * Blocks));
+    for (Index b = 0; b < Blocks; ++b) combine(wide[b], *vector_at(at + 16 * b, &wide[b]));
+    if constexpr (Tail > 0) combine(half[0], *vector_at(at + 16 * Blocks, &half[0]));
   }
 
   MULTIMARGIN_INLINE W largest() const {
@@ -92,6 +91,13 @@ struct ClassBlock {
     if constexpr (Tail > 0) best = std::max(best, Lanes<W, 8>::largest(half[0]));
     return best;
   }
+
+ private:
+  // The values at `at` as a vector of the type of `like`.
+  template <class Vector>
+  static MULTIMARGIN_INLINE Vector* vector_at(W* at, const Vector* /*like*/) { return reinterpret_cast<Vector*>(at); }
+  template <class Vector>
+  static MULTIMARGIN_INLINE const Vector* vector_at(const W* at, const Vector* /*like*/) { return reinterpret_cast<const Vector*>(at); }
 };
 
 // scores[c] = base[c] + sum_k x_k weights[column_k, c] for the classes of a block; returns the largest. The sums stay in
@@ -137,27 +143,27 @@ MULTIMARGIN_INLINE void with_block(Index classes, Use use) {
   }
 }
 
-// The scores of all `stride` (padded) classes, each added to its base; returns the largest.
+// The scores of the first `classes` (a multiple of 8), each added to its base; returns the largest.
 template <class W, class I>
-MULTIMARGIN_CLONES W score_row(const W* weights, Index stride, const RowTerms<W, I>& row, const W* base, W* scores) {
+MULTIMARGIN_CLONES W score_row(const W* weights, Index stride, Index classes, const RowTerms<W, I>& row, const W* base, W* scores) {
   W top = std::numeric_limits<W>::lowest();
   const auto take = [&](W largest) MULTIMARGIN_INLINE_LAMBDA { top = largest > top ? largest : top; };
   Index c = 0;
-  for (; c + 128 <= stride; c += 128) take(score_block<8, 0>(weights + c, stride, row, base + c, scores + c));
-  if (c == stride) return top;
-  with_block<7>(stride - c, [&]<Index Blocks, Index Tail>() MULTIMARGIN_INLINE_LAMBDA {
+  for (; c + 128 <= classes; c += 128) take(score_block<8, 0>(weights + c, stride, row, base + c, scores + c));
+  if (c == classes) return top;
+  with_block<7>(classes - c, [&]<Index Blocks, Index Tail>() MULTIMARGIN_INLINE_LAMBDA {
     take(score_block<Blocks, Tail>(weights + c, stride, row, base + c, scores + c));
   });
   return top;
 }
 
-// The same step for all `stride` (padded) classes.
+// The same step for the first `classes` (a multiple of 8).
 template <class W, class I>
-MULTIMARGIN_CLONES void add_row(W* weights, Index stride, const RowTerms<W, I>& row, const W* delta) {
+MULTIMARGIN_CLONES void add_row(W* weights, Index stride, Index classes, const RowTerms<W, I>& row, const W* delta) {
   Index c = 0;
-  for (; c + 64 <= stride; c += 64) add_block<4, 0>(weights + c, stride, row, delta + c);
-  if (c == stride) return;
-  with_block<3>(stride - c, [&]<Index Blocks, Index Tail>() MULTIMARGIN_INLINE_LAMBDA {
+  for (; c + 64 <= classes; c += 64) add_block<4, 0>(weights + c, stride, row, delta + c);
+  if (c == classes) return;
+  with_block<3>(classes - c, [&]<Index Blocks, Index Tail>() MULTIMARGIN_INLINE_LAMBDA {
     add_block<Blocks, Tail>(weights + c, stride, row, delta + c);
   });
 }
@@ -165,11 +171,24 @@ MULTIMARGIN_CLONES void add_row(W* weights, Index stride, const RowTerms<W, I>& 
 // weights[column_k, classes_c] += x_k delta[c] for the listed classes.
 template <class W>
 void add_listed(W* weights, Index stride, const LinearRow<W>& row, const std::int32_t* classes, const W* delta, Index listed) {
-  row.with_terms([&](const auto& terms) {
-    terms.each([&](W x, Index column) {
-      W* at = weights + column * stride;
-      for (Index c = 0; c < listed; ++c) at[classes[c]] += x * delta[c];
+  const auto add = [&](const auto& at_class, const auto& step, auto count) MULTIMARGIN_INLINE_LAMBDA {
+    row.with_terms([&](const auto& terms) MULTIMARGIN_INLINE_LAMBDA {
+      terms.each([&](W x, Index column) MULTIMARGIN_INLINE_LAMBDA {
+        W* at = weights + column * stride;
+        for (Index c = 0; c < count; ++c) at[at_class[c]] += x * step[c];
+      });
     });
+  };
+  with_count(listed, [&](auto count) MULTIMARGIN_INLINE_LAMBDA {
+    if constexpr (std::is_same_v<decltype(count), Index>) {
+      add(classes, delta, count);
+    } else {  // few: they stay in registers
+      std::array<Index, count()> at_class;
+      std::array<W, count()> step;
+      std::copy(classes, classes + count, at_class.begin());
+      std::copy(delta, delta + count, step.begin());
+      add(at_class, step, count);
+    }
   });
 }
 
@@ -201,27 +220,25 @@ double squared_norm(const W* x, Index size, int n_threads) {
   return sum;
 }
 
-// View of (features, stride) weights that somebody else owns.
+// View of (features, stride) weights that somebody else owns, or of some classes of them.
 template <class W>
 struct LinearWeights {
   W* values;
-  Index features, stride;
+  Index features, stride, classes;
+
+  LinearWeights slice(Index first, Index last) const { return {values + first, features, stride, last - first}; }
 
   // base + the row's scores; returns the largest.
   W scores(const LinearRow<W>& row, const W* base, W* out) const {
-    return row.with_terms([&](const auto& terms) { return score_row(values, stride, terms, base, out); });
+    return row.with_terms([&](const auto& terms) { return score_row(values, stride, classes, terms, base, out); });
   }
 
   // w_r += delta_r x for the listed classes; `spread` is room for all of them.
-  void add(const LinearRow<W>& row, const std::int32_t* classes, const double* delta, Index count, std::vector<W>& spread) {
-    if (8 * count >= stride) {  // whole rows of weights: vectors
-      std::fill(spread.begin(), spread.end(), W{0});
-      for (Index c = 0; c < count; ++c) spread[static_cast<std::size_t>(classes[c])] = static_cast<W>(delta[c]);
-      row.with_terms([&](const auto& terms) { add_row(values, stride, terms, spread.data()); });
-      return;
-    }
-    for (Index c = 0; c < count; ++c) spread[static_cast<std::size_t>(c)] = static_cast<W>(delta[c]);
-    add_listed(values, stride, row, classes, spread.data(), count);
+  void add(const LinearRow<W>& row, const std::int32_t* listed, const W* delta, Index count, std::vector<W>& spread) {
+    if (8 * count < classes) return add_listed(values, stride, row, listed, delta, count);
+    std::fill(spread.begin(), spread.end(), W{0});  // whole rows of weights: vectors
+    for (Index c = 0; c < count; ++c) spread[static_cast<std::size_t>(listed[c])] = delta[c];
+    row.with_terms([&](const auto& terms) { add_row(values, stride, classes, terms, spread.data()); });
   }
 
   // The weights of a row that is about to be used: its features are scattered over memory.
@@ -229,7 +246,7 @@ struct LinearWeights {
     const Index step = 64 / static_cast<Index>(sizeof(W));
     row.with_terms([&](const auto& terms) {
       terms.each([&](W, Index column) {
-        for (Index c = 0; c < stride; c += step) MULTIMARGIN_PREFETCH(values + column * stride + c);
+        for (Index c = 0; c < classes; c += step) MULTIMARGIN_PREFETCH(values + column * stride + c);
       });
     });
   }

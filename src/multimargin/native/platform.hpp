@@ -50,6 +50,13 @@
 #define MULTIMARGIN_PREFETCH(address) ((void)0)
 #endif
 
+// For a loop that waits for another core.
+#if MULTIMARGIN_X86
+#define MULTIMARGIN_PAUSE() _mm_pause()
+#else
+#define MULTIMARGIN_PAUSE() ((void)0)
+#endif
+
 namespace multimargin {
 
 using Index = std::int64_t;
