@@ -30,7 +30,7 @@ SUBPROBLEMS = ("auto", "sort", "pivot", "bisection", "fixed-point", "smo", *INEX
 FEW_PASSES = 10  # up to this many are all spent on all samples, as Algorithm 1 says
 
 _LANES = 8  # classes are padded to a multiple of this
-_LINE = 16  # the same, where threads share a pass: each has whole cache lines
+_BLOCK = 16  # classes that are worth a thread of their own: a cache line of weights
 _MANY_CLASSES = 128  # sorting them all takes longer than pivoting
 _AIM = 0.95  # of tol: leaves room for rounding, so that the exact proof succeeds at the first try
 _STRICTER = 0.8  # the aim, each time a proof fails: what a pass sees is older than its end
@@ -214,8 +214,8 @@ class LinearDescent:
 
     def prove(self) -> tuple[float, float, float]:
         """(violation, primal, gap) with weights rebuilt from the dual in float64."""
-        in_place = self.weights.dtype == np.float64
-        self.exact = self.weights if in_place else new_weights(self.task, np.float64, self.options.parts)
+        in_place = self.weights.dtype == np.float64 and self.weights.shape == weights_shape(self.task)
+        self.exact = self.weights if in_place else new_weights(self.task, np.float64)
         self.problem.rebuild(self.exact)
         violation, _, gap, loss = self.problem.measure(self.exact)
         self.dual = self._last_dual = self._dual_of(self.exact)
@@ -226,8 +226,7 @@ class LinearDescent:
         """Take the weights of the last proof over, and what it says about the samples that stand for all."""
         if self.options.gap_tol > 0 and self._proved_gap > 0:
             self._sample_share = self._sampled_gap(self.exact) / self._proved_gap
-        if self.exact is not self.weights:
-            self.weights[:] = self.exact
+        self._take_over_exact()
 
     def alpha(self) -> sp.csr_array:
         """The dual point, (n, m)."""
@@ -238,8 +237,24 @@ class LinearDescent:
         """Go on with float64 weights, where float32 hides the rest; False where they are that already."""
         if self.weights.dtype == np.float64 or self.options.dtype == "float32":
             return False
-        self._use(self.exact, together=self.together)
+        self._use(new_weights(self.task, np.float64, self.options.parts), together=self.together)
+        self._take_over_exact()
         return True
+
+    def weights_by_class(self) -> FloatArray:
+        """The weights as they are, (features, m) in float64."""
+        weights = new_weights(self.task, np.float64)
+        for mine, block in zip(class_blocks(self.task, weights, self.weights), self._blocks(), strict=True):
+            mine[:] = block[:, : mine.shape[1]]
+        return weights
+
+    def _take_over_exact(self) -> None:
+        if self.exact is not self.weights:
+            for mine, block in zip(self._blocks(), class_blocks(self.task, self.exact, self.weights), strict=True):
+                mine[:, : block.shape[1]] = block
+
+    def _blocks(self) -> np.ndarray:
+        return self.weights.reshape(-1, n_weights(self.task), self.weights.shape[1])
 
 
 def native_problem(task: LinearTask, n_threads: int, parts: int = 1) -> _core.LinearProblem:
@@ -256,13 +271,24 @@ def native_problem(task: LinearTask, n_threads: int, parts: int = 1) -> _core.Li
 
 def most_parts(m: int) -> int:
     """Threads that can share a pass, each with classes of its own."""
-    return -(-m // _LINE)
+    return -(-m // _BLOCK)
 
 
 def weights_shape(task: LinearTask, parts: int = 1) -> tuple[int, int]:
-    """(features, padded classes): the m weights of a feature lie side by side."""
-    lanes = _LINE if parts > 1 else _LANES
-    return task.X.shape[1] + (task.constant != 0), -(-task.m // lanes) * lanes
+    """(features times blocks, classes of a block): weights of a feature lie side by side, in blocks of classes."""
+    width = -(-task.m // (parts * _LANES)) * _LANES
+    return -(-task.m // width) * n_weights(task), width
+
+
+def class_blocks(task: LinearTask, weights: np.ndarray, like: np.ndarray) -> list[np.ndarray]:
+    """Views of the m columns of ``weights``, as they are divided into blocks in ``like``."""
+    width = like.shape[1]
+    return [weights[:, first : min(first + width, task.m)] for first in range(0, task.m, width)]
+
+
+def n_weights(task: LinearTask) -> int:
+    """Weights of a class: one a feature, and the intercept's."""
+    return task.X.shape[1] + (task.constant != 0)
 
 
 def new_weights(task: LinearTask, dtype: type, parts: int = 1) -> np.ndarray:

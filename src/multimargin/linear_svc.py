@@ -274,7 +274,7 @@ class LinearSVC(MachineClassifier):
             run,
             X,
             y,
-            now=lambda: self._model(task, rows, descent.weights.astype(np.float64), descent.alpha()),
+            now=lambda: self._model(task, rows, descent.weights_by_class(), descent.alpha()),
             final=lambda solution: self._model(task, rows, solution.weights, solution.alpha),
         )
 

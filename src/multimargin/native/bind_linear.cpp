@@ -32,10 +32,10 @@ using Weights = nb::ndarray<W, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 template <class W>
 LinearWeights<W> view(const LinearProblem& problem, const Weights<W>& weights) {
-  const Index stride = length(weights, 1);
-  require(length(weights) == problem.rows().features() && stride >= problem.m() && stride % kClassLanes == 0,
-          "weights must have one row a feature and the classes padded to a multiple of 8");
-  return {weights.data(), length(weights), stride, stride};
+  const Index features = problem.rows().features(), width = length(weights, 1), blocks = length(weights) / features;
+  require(length(weights) == blocks * features && width % kClassLanes == 0 && width * blocks >= problem.m(),
+          "weights must have one row a feature, or some blocks of that, and all classes in rows of a multiple of 8");
+  return {weights.data(), features, width, blocks};
 }
 
 void check_samples(const Vector<std::int32_t>& y, const Vector<double>& C, Index n, Index m, int n_threads, int parts) {

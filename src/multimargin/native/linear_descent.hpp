@@ -5,8 +5,8 @@
 // given the rows, a feasible alpha and its w_r; one sample after the other, each by its exact (or relaxed) update. The
 // result is in the dual and the weights.
 //
-// Threads: thread t owns some of the classes (a slice of every feature's weights, in whole cache lines) and the samples
-// i with i % threads = t. They take a batch of samples at a time:
+// Threads: thread t owns a block of classes (their weights), and the samples i with i % threads = t. They take a batch of
+// samples at a time:
 //
 //     all score the batch, each for its classes | each solves its own samples | all make the steps, each for its classes
 //
@@ -26,9 +26,9 @@
 
 #include "aligned_buffer.hpp"
 #include "interrupt.hpp"
+#include "linear_block.hpp"
 #include "linear_dual.hpp"
 #include "linear_shard.hpp"
-#include "linear_slice.hpp"
 #include "platform.hpp"
 #include "spin_barrier.hpp"
 
@@ -37,34 +37,33 @@ namespace multimargin {
 template <class W>
 class LinearDescent {
  public:
-  // Together: as many threads as the dual has parts. Else the parts take turns.
-  LinearDescent(const LinearTask& task, LinearWeights<W> weights, SparseDual* dual, const UpdateRule& update,
+  // Together: as many threads as the dual has parts, and the weights blocks. Else the parts take turns.
+  LinearDescent(const LinearTask& task, const LinearWeights<W>& weights, SparseDual* dual, const UpdateRule& update,
                 std::uint64_t seed, bool together)
-      : task_(task), weights_(weights) {
+      : together_(together && has_openmp() && weights.blocks > 1), stride_(weights.classes()), blocks_(task, weights) {
     const int parts = dual->parts();
     for (int t = 0; t < parts; ++t) {
       const std::uint64_t own_seed = seed + 2 * static_cast<std::uint64_t>(t);
       shards_.push_back(std::make_unique<LinearShard<W>>(task, dual, update, own_seed, t));
     }
-    divide(together && has_openmp() ? parts : 1);
-    scores_.reserve(batch() * weights.stride);
-    tops_.resize(at(parts * batch()));
+    scores_.reserve(batch() * stride_);
+    tops_.resize(at(weights.blocks * batch()));
   }
   LinearDescent(const LinearDescent&) = delete;
   LinearDescent& operator=(const LinearDescent&) = delete;
 
   // From now on without threads.
-  void part() { divide(1); }
+  void part() { together_ = false; }
 
   // One pass over all samples, or over those that are still active.
   PassResult pass(bool all, const PassRule& rule) {
     for (auto& shard : shards_) shard->begin(all, rule);
-    if (slices_.size() > 1) {
+    if (together_) {
       run_together();
     } else {
       for (bool left = true; left; interrupt_.poll(kWorkOfTurn)) {
         left = false;
-        for (auto& shard : shards_) left |= shard->go_on(kTurn, *slices_[0], scores_.data());
+        for (auto& shard : shards_) left |= shard->go_on(kTurn, blocks_, scores_.data());
       }
     }
     PassResult sum;
@@ -73,29 +72,18 @@ class LinearDescent {
   }
 
  private:
-  static constexpr Index kLine = 16;                // classes that a slice is made of: whole cache lines
-  static constexpr Index kTurn = 32;                // visits of a part in turn
-  static constexpr Index kBatch = 4;                // visits of a thread between two meetings
-  static constexpr Index kWorkOfTurn = 100'000;     // about, for the interrupt's clock
-
-  // Slices for so many threads, fewer where there are not as many lines.
-  void divide(int threads) {
-    slices_.clear();
-    const Index lines = (weights_.classes + kLine - 1) / kLine, slices = std::min<Index>(threads, lines);
-    for (Index s = 0; s < slices; ++s) {
-      const Index first = lines * s / slices * kLine, last = std::min(lines * (s + 1) / slices * kLine, weights_.classes);
-      slices_.push_back(std::make_unique<LinearSlice<W>>(task_, weights_, first, last));
-    }
-  }
+  static constexpr Index kTurn = 32;             // visits of a part in turn
+  static constexpr Index kBatch = 8;             // visits of a thread between two meetings
+  static constexpr Index kWorkOfTurn = 100'000;  // about, for the interrupt's clock
 
   static std::size_t at(Index k) { return static_cast<std::size_t>(k); }
-  Index threads() const { return static_cast<Index>(slices_.size()); }
+  Index batch() const { return static_cast<Index>(shards_.size()) * kBatch; }
 
-  // What slice s has to do before the samples of a batch are solved: make the steps of the last one, score the next.
+  // What block b has to do before the samples of a batch are solved: make the steps of the last one, score the next.
   // Returns whether there are any samples.
-  bool prepare(Index s) {
-    LinearSlice<W>& slice = *slices_[at(s)];
-    for (const auto& shard : shards_) shard->log().make(slice);
+  bool prepare(Index b) {
+    LinearBlock<W>& block = blocks_[b];
+    for (const auto& shard : shards_) shard->log().make(block);
     bool any = false;
     for (Index p = 0; p < static_cast<Index>(shards_.size()); ++p) {
       const LinearShard<W>& shard = *shards_[at(p)];
@@ -103,10 +91,10 @@ class LinearDescent {
       any = any || visits > 0;
       for (Index k = 0; k < visits; ++k) {
         const Index place = p * kBatch + k;
-        const W top = slice.score(shard.upcoming(k), scores_.data() + place * weights_.stride);
-        if (k + 1 < visits) slice.announce(shard.upcoming(k + 1));
-        if (shard.left(k + 4) == k + 4) slice.foresee(shard.upcoming(k + 3));
-        tops_[at(s * batch() + place)] = top;
+        const W top = block.score(shard.upcoming(k), scores_.data() + place * stride_);
+        if (k + 1 < visits) block.announce(shard.upcoming(k + 1));
+        if (shard.left(k + 4) == k + 4) block.foresee(shard.upcoming(k + 3));
+        tops_[at(b * batch() + place)] = top;
       }
     }
     return any;
@@ -119,9 +107,9 @@ class LinearDescent {
     W tops[kBatch];
     for (Index k = 0; k < visits; ++k) {
       tops[k] = tops_[at(first + k)];
-      for (Index s = 1; s < threads(); ++s) tops[k] = std::max(tops[k], tops_[at(s * batch() + first + k)]);
+      for (Index b = 1; b < blocks_.size(); ++b) tops[k] = std::max(tops[k], tops_[at(b * batch() + first + k)]);
     }
-    shard.settle(visits, scores_.data() + first * weights_.stride, weights_.stride, tops);
+    shard.settle(visits, scores_.data() + first * stride_, stride_, tops);
   }
 
   // What goes wrong in a thread, or Ctrl-C, ends the pass for all at the next meeting.
@@ -131,7 +119,7 @@ class LinearDescent {
     std::atomic<Index> stop_at{std::numeric_limits<Index>::max()};
     std::exception_ptr error;
     std::unique_ptr<SpinBarrier> barrier;
-#pragma omp parallel num_threads(static_cast<int>(threads()))
+#pragma omp parallel num_threads(static_cast<int>(blocks_.size()))
     {
       const Index t = omp_get_thread_num(), team = omp_get_num_threads();  // fewer than asked for, perhaps
 #pragma omp single
@@ -153,7 +141,7 @@ class LinearDescent {
       for (bool any = true; any;) {
         const bool scored = do_and_meet([&] {
           any = false;
-          for (Index s = t; s < threads(); s += team) any |= prepare(s);
+          for (Index b = t; b < blocks_.size(); b += team) any |= prepare(b);
         });
         if (!scored || !any) break;
         const bool solved = do_and_meet([&] {
@@ -167,14 +155,12 @@ class LinearDescent {
 #endif
   }
 
-  Index batch() const { return static_cast<Index>(shards_.size()) * kBatch; }
-
-  LinearTask task_;
-  LinearWeights<W> weights_;
+  bool together_;
+  Index stride_;  // of scores_
+  LinearBlocks<W> blocks_;
   std::vector<std::unique_ptr<LinearShard<W>>> shards_;
-  std::vector<std::unique_ptr<LinearSlice<W>>> slices_;  // one a thread; one alone has all classes
   AlignedBuffer<W> scores_;  // of a batch
-  std::vector<W> tops_;      // of a batch, as each slice has them
+  std::vector<W> tops_;      // of a batch, as each block has them
   Interrupt interrupt_;
 };
 

@@ -53,31 +53,34 @@ class LinearProblem {
 
   // W = sum_i x_i alpha_i^T from the dual alone. Every thread has classes of its own, in whole cache lines.
   template <class W>
-  void rebuild(LinearWeights<W> weights) const {
-    const Index line = 64 / static_cast<Index>(sizeof(W));
-    const Index parts = std::min<Index>(n_threads_, (weights.stride + line - 1) / line);
-    const Index width = (weights.stride + parts * line - 1) / (parts * line) * line;
-    parallel_tasks(parts, n_threads_, [&] {
-      return [&](Index t) { rebuild_classes(weights, t * width, std::min((t + 1) * width, weights.stride)); };
+  void rebuild(const LinearWeights<W>& weights) const {
+    const Index line = 64 / static_cast<Index>(sizeof(W)), share = (n_threads_ + weights.blocks - 1) / weights.blocks;
+    const Index parts = std::min(share, (weights.width + line - 1) / line);  // of a block
+    const Index width = (weights.width + parts * line - 1) / (parts * line) * line;
+    parallel_tasks(weights.blocks * parts, n_threads_, [&] {
+      return [&](Index t) {
+        const Index b = t / parts, first = t % parts * width;
+        rebuild_classes(weights.block(b), weights.features, b * weights.width, first, std::min(first + width, weights.width));
+      };
     });
   }
 
   // Every step-th sample measured with fixed weights.
   template <class W>
-  LinearMeasure measure(LinearWeights<W> weights, Index step = 1) {
+  LinearMeasure measure(const LinearWeights<W>& weights, Index step = 1) {
     const Index count = (rows_->rows() + step - 1) / step, tasks = (count + kSamplesPerTask - 1) / kSamplesPerTask;
     std::vector<LinearMeasure> parts(static_cast<std::size_t>(tasks));
     parallel_tasks(tasks, n_threads_, [&] {
       auto visitor = std::make_shared<LinearVisitor<W>>(task(), &dual_, UpdateRule{}, 0);
-      auto slice = std::make_shared<LinearSlice<W>>(task(), weights);
-      auto scores = std::make_shared<std::vector<W>>(static_cast<std::size_t>(weights.classes));
-      return [&, visitor, slice, scores](Index t) {
+      auto blocks = std::make_shared<LinearBlocks<W>>(task(), weights);
+      auto scores = std::make_shared<std::vector<W>>(static_cast<std::size_t>(weights.classes()));
+      return [&, visitor, blocks, scores](Index t) {
         LinearMeasure part;
         const Index last = std::min(count, (t + 1) * kSamplesPerTask);
         for (Index k = t * kSamplesPerTask; k < last; ++k) {
           const Index i = k * step;
-          const W top = slice->score(i, scores->data());
-          if (k + 1 < last) slice->announce(i + step);
+          const W top = blocks->score(i, scores->data());
+          if (k + 1 < last) blocks->announce(i + step);
           part.violation = worse_of(part.violation, visitor->look(i, scores->data(), top));
           const double gain = visitor->gain();
           part.gain = std::max(part.gain, gain / C_[i]);
@@ -100,9 +103,10 @@ class LinearProblem {
  private:
   static constexpr Index kSamplesPerTask = 256;
 
+  // Of a block that begins with class `offset`: its classes first..last-1.
   template <class W>
-  void rebuild_classes(LinearWeights<W> weights, Index first, Index last) const {
-    for (Index f = 0; f < weights.features; ++f)
+  void rebuild_classes(const WeightBlock<W>& weights, Index features, Index offset, Index first, Index last) const {
+    for (Index f = 0; f < features; ++f)
       std::fill(weights.values + f * weights.stride + first, weights.values + f * weights.stride + last, W{0});
     LinearRow<W> row;
     row.reserve(rows_->longest());
@@ -112,9 +116,9 @@ class LinearProblem {
       if (dual_.own(i) == 0.0) continue;
       Index count = 0;
       const auto list = [&](Index r, double value) {
-        classes[static_cast<std::size_t>(count)] = static_cast<std::int32_t>(r);
+        classes[static_cast<std::size_t>(count)] = static_cast<std::int32_t>(r - offset);
         alpha[static_cast<std::size_t>(count)] = static_cast<W>(value);
-        count += first <= r && r < last;
+        count += first <= r - offset && r - offset < last;
       };
       list(y_[i], dual_.own(i));
       for (Index e = 0; e < dual_.count(i); ++e) list(dual_.entries(i)[e].r, dual_.entries(i)[e].alpha);

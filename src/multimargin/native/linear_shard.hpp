@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "linear_dual.hpp"
-#include "linear_slice.hpp"
+#include "linear_block.hpp"
 #include "linear_visitor.hpp"
 #include "random.hpp"
 
@@ -62,10 +62,10 @@ class StepLog {
   }
 
   template <class W>
-  void make(LinearSlice<W>& slice) const {
+  void make(LinearBlock<W>& block) const {
     std::size_t first = 0;
     for (std::size_t k = 0; k < samples_.size(); ++k) {
-      slice.add(samples_[k], {classes_.data() + first, delta_.data() + first, static_cast<Index>(ends_[k] - first)});
+      block.add(samples_[k], {classes_.data() + first, delta_.data() + first, static_cast<Index>(ends_[k] - first)});
       first = ends_[k];
     }
   }
@@ -110,13 +110,13 @@ class LinearShard {
   Index upcoming(Index ahead) const { return visits_[at_ + static_cast<std::size_t>(ahead)] * parts_ + part_; }
 
   // Visits so many samples at most; returns whether any are left.
-  bool go_on(Index visits, LinearSlice<W>& slice, W* scores) {
+  bool go_on(Index visits, LinearBlocks<W>& blocks, W* scores) {
     for (Index k = left(visits); k > 0; --k) {
       const Index i = upcoming(0);
-      const double psi = visitor_.look(i, scores, slice.score(i, scores));
-      if (left(2) == 2) slice.announce(upcoming(1)), visitor_.announce(upcoming(1));
-      if (left(4) == 4) slice.foresee(upcoming(3)), visitor_.foresee(upcoming(3));
-      if (visit(i, psi)) slice.add(i, visitor_.last_step());
+      const double psi = visitor_.look(i, scores, blocks.score(i, scores));
+      if (left(2) == 2) blocks.announce(upcoming(1)), visitor_.announce(upcoming(1));
+      if (left(4) == 4) blocks.foresee(upcoming(3)), visitor_.foresee(upcoming(3));
+      if (visit(i, psi)) blocks.add(i, visitor_.last_step());
     }
     return left(1) > 0;
   }

@@ -1,6 +1,6 @@
 // One sample of a linear machine, given its scores: what can be gained there, and the step.
 //
-// A visit is given G_i = s_i - e_y (linear_slice.hpp) and hands the classes that have weight or can get some to the
+// A visit is given G_i = s_i - e_y (linear_block.hpp) and hands the classes that have weight or can get some to the
 // machine's one-sample solve (crammer_singer.hpp); w_r += (alpha_ir - alpha_ir_old) x_i is left to do.
 #pragma once
 
@@ -14,7 +14,7 @@
 #include "counts.hpp"
 #include "crammer_singer.hpp"
 #include "linear_dual.hpp"
-#include "linear_slice.hpp"
+#include "linear_block.hpp"
 
 namespace multimargin {
 

@@ -1,5 +1,4 @@
-// The m weight vectors, feature-major: the m weights of a feature lie side by side, padded to whole SIMD
-// registers, so that the m scores of a row are one short vector sum over its non-zeros.
+// The m weight vectors, feature-major: the weights of a feature lie side by side, padded to whole SIMD registers, so that the m scores of a row are one short vector sum over its non-zeros.
 #pragma once
 
 #include <algorithm>
@@ -143,27 +142,27 @@ MULTIMARGIN_INLINE void with_block(Index classes, Use use) {
   }
 }
 
-// The scores of the first `classes` (a multiple of 8), each added to its base; returns the largest.
+// The scores of all `stride` classes (a multiple of 8), each added to its base; returns the largest.
 template <class W, class I>
-MULTIMARGIN_CLONES W score_row(const W* weights, Index stride, Index classes, const RowTerms<W, I>& row, const W* base, W* scores) {
+MULTIMARGIN_CLONES W score_row(const W* weights, Index stride, const RowTerms<W, I>& row, const W* base, W* scores) {
   W top = std::numeric_limits<W>::lowest();
   const auto take = [&](W largest) MULTIMARGIN_INLINE_LAMBDA { top = largest > top ? largest : top; };
   Index c = 0;
-  for (; c + 128 <= classes; c += 128) take(score_block<8, 0>(weights + c, stride, row, base + c, scores + c));
-  if (c == classes) return top;
-  with_block<7>(classes - c, [&]<Index Blocks, Index Tail>() MULTIMARGIN_INLINE_LAMBDA {
+  for (; c + 128 <= stride; c += 128) take(score_block<8, 0>(weights + c, stride, row, base + c, scores + c));
+  if (c == stride) return top;
+  with_block<7>(stride - c, [&]<Index Blocks, Index Tail>() MULTIMARGIN_INLINE_LAMBDA {
     take(score_block<Blocks, Tail>(weights + c, stride, row, base + c, scores + c));
   });
   return top;
 }
 
-// The same step for the first `classes` (a multiple of 8).
+// The same step for all `stride` classes (a multiple of 8).
 template <class W, class I>
-MULTIMARGIN_CLONES void add_row(W* weights, Index stride, Index classes, const RowTerms<W, I>& row, const W* delta) {
+MULTIMARGIN_CLONES void add_row(W* weights, Index stride, const RowTerms<W, I>& row, const W* delta) {
   Index c = 0;
-  for (; c + 64 <= classes; c += 64) add_block<4, 0>(weights + c, stride, row, delta + c);
-  if (c == classes) return;
-  with_block<3>(classes - c, [&]<Index Blocks, Index Tail>() MULTIMARGIN_INLINE_LAMBDA {
+  for (; c + 64 <= stride; c += 64) add_block<4, 0>(weights + c, stride, row, delta + c);
+  if (c == stride) return;
+  with_block<3>(stride - c, [&]<Index Blocks, Index Tail>() MULTIMARGIN_INLINE_LAMBDA {
     add_block<Blocks, Tail>(weights + c, stride, row, delta + c);
   });
 }
@@ -220,25 +219,23 @@ double squared_norm(const W* x, Index size, int n_threads) {
   return sum;
 }
 
-// View of (features, stride) weights that somebody else owns, or of some classes of them.
+// View of the weights of `stride` classes: (features, stride).
 template <class W>
-struct LinearWeights {
+struct WeightBlock {
   W* values;
-  Index features, stride, classes;
-
-  LinearWeights slice(Index first, Index last) const { return {values + first, features, stride, last - first}; }
+  Index stride;
 
   // base + the row's scores; returns the largest.
   W scores(const LinearRow<W>& row, const W* base, W* out) const {
-    return row.with_terms([&](const auto& terms) { return score_row(values, stride, classes, terms, base, out); });
+    return row.with_terms([&](const auto& terms) { return score_row(values, stride, terms, base, out); });
   }
 
   // w_r += delta_r x for the listed classes; `spread` is room for all of them.
-  void add(const LinearRow<W>& row, const std::int32_t* listed, const W* delta, Index count, std::vector<W>& spread) {
-    if (8 * count < classes) return add_listed(values, stride, row, listed, delta, count);
+  void add(const LinearRow<W>& row, const std::int32_t* listed, const W* delta, Index count, std::vector<W>& spread) const {
+    if (8 * count < stride) return add_listed(values, stride, row, listed, delta, count);
     std::fill(spread.begin(), spread.end(), W{0});  // whole rows of weights: vectors
     for (Index c = 0; c < count; ++c) spread[static_cast<std::size_t>(listed[c])] = delta[c];
-    row.with_terms([&](const auto& terms) { add_row(values, stride, classes, terms, spread.data()); });
+    row.with_terms([&](const auto& terms) { add_row(values, stride, terms, spread.data()); });
   }
 
   // The weights of a row that is about to be used: its features are scattered over memory.
@@ -246,10 +243,21 @@ struct LinearWeights {
     const Index step = 64 / static_cast<Index>(sizeof(W));
     row.with_terms([&](const auto& terms) {
       terms.each([&](W, Index column) {
-        for (Index c = 0; c < classes; c += step) MULTIMARGIN_PREFETCH(values + column * stride + c);
+        for (Index c = 0; c < stride; c += step) MULTIMARGIN_PREFETCH(values + column * stride + c);
       });
     });
   }
+};
+
+// View of all weights that somebody else owns: block after block, each with the same number of classes in order. Threads
+// have a block each. Side by side, a core's prefetching would take the lines that the other writes to.
+template <class W>
+struct LinearWeights {
+  W* values;
+  Index features, width, blocks;
+
+  Index classes() const { return width * blocks; }  // padded
+  WeightBlock<W> block(Index b) const { return {values + b * features * width, width}; }
 };
 
 }  // namespace multimargin

@@ -1,7 +1,4 @@
-// The side of a visit that touches data and weights: scores of some classes, and steps of their weights.
-//
-// A slice has some of the classes, in whole cache lines where threads have one each: they write to no line that another
-// one reads.
+// The side of a visit that touches data and weights: scores, and steps of the weights, of a block of classes or of all.
 #pragma once
 
 #include <algorithm>
@@ -31,38 +28,36 @@ struct LinearStep {
 };
 
 template <class W>
-class LinearSlice {
+class LinearBlock {
  public:
-  // Of the classes first..last-1 (padded ones, last included where they are all).
-  LinearSlice(const LinearTask& task, const LinearWeights<W>& all, Index first, Index last)
+  LinearBlock(const LinearTask& task, const LinearWeights<W>& all, Index b)
       : task_(task),
-        weights_(all.slice(first, last)),
-        first_(first),
+        weights_(all.block(b)),
+        first_(b * all.width),
         reader_(task.rows),
-        base_(static_cast<std::size_t>(last - first)),
+        base_(static_cast<std::size_t>(all.width)),
         spread_(base_.size()),
-        delta_(base_.size() + 1),  // one more: what is not of the slice is written and not counted
+        delta_(base_.size() + 1),  // one more: what is not of the block is written and not counted
         listed_(base_.size() + 1) {
-    const Index real = std::clamp<Index>(task.m - first, 0, last - first);
+    const Index real = std::clamp<Index>(task.m - first_, 0, all.width);
     std::fill(base_.begin() + real, base_.end(), std::numeric_limits<W>::lowest());  // no classes
   }
-  LinearSlice(const LinearTask& task, const LinearWeights<W>& all) : LinearSlice(task, all, 0, all.classes) {}
 
-  // G_i = s_i - e_y of the slice's classes, at their places in `scores` of all; returns the largest.
+  // G_i = s_i - e_y of the block's classes, at their places in `scores` of all; returns the largest.
   W score(Index i, W* scores) {
     const Index y = task_.y[i] - first_;
-    const bool own = 0 <= y && y < weights_.classes;
+    const bool own = 0 <= y && y < weights_.stride;
     if (own) base_[static_cast<std::size_t>(y)] = W{-1};
     const W top = weights_.scores(reader_.read(i), base_.data(), scores + first_);
     if (own) base_[static_cast<std::size_t>(y)] = W{0};
     return top;
   }
 
-  // w_r += delta_r x_i for the slice's classes.
+  // w_r += delta_r x_i for the block's classes.
   void add(Index i, const LinearStep& step) {
     std::int32_t* listed = listed_.data();
     W* delta = delta_.data();
-    const Index first = first_, classes = weights_.classes;
+    const Index first = first_, classes = weights_.stride;
     Index count = 0;
     for (Index c = 0; c < step.count; ++c) {
       const Index r = step.classes[c] - first;
@@ -79,12 +74,40 @@ class LinearSlice {
 
  private:
   LinearTask task_;
-  LinearWeights<W> weights_;
+  WeightBlock<W> weights_;
   Index first_;
   RowReader<W> reader_;
   std::vector<W> base_;  // -e_y while sample i is scored; what is no class is far below all
   std::vector<W> spread_, delta_;
   std::vector<std::int32_t> listed_;
+};
+
+// The same of all classes, block after block.
+template <class W>
+class LinearBlocks {
+ public:
+  LinearBlocks(const LinearTask& task, const LinearWeights<W>& weights) {
+    for (Index b = 0; b < weights.blocks; ++b) blocks_.emplace_back(task, weights, b);
+  }
+
+  Index size() const { return static_cast<Index>(blocks_.size()); }
+  LinearBlock<W>& operator[](Index b) { return blocks_[static_cast<std::size_t>(b)]; }
+
+  W score(Index i, W* scores) {
+    W top = std::numeric_limits<W>::lowest();
+    for (LinearBlock<W>& block : blocks_) top = std::max(top, block.score(i, scores));
+    return top;
+  }
+  void add(Index i, const LinearStep& step) {
+    for (LinearBlock<W>& block : blocks_) block.add(i, step);
+  }
+  void announce(Index i) {
+    for (LinearBlock<W>& block : blocks_) block.announce(i);
+  }
+  void foresee(Index i) const { blocks_.front().foresee(i); }
+
+ private:
+  std::vector<LinearBlock<W>> blocks_;
 };
 
 }  // namespace multimargin
