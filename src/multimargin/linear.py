@@ -30,7 +30,7 @@ SUBPROBLEMS = ("auto", "sort", "pivot", "bisection", "fixed-point", "smo", *INEX
 FEW_PASSES = 10  # up to this many are all spent on all samples, as Algorithm 1 says
 
 _LANES = 8  # classes are padded to a multiple of this
-_BLOCK = 16  # classes that are worth a thread of their own: a cache line of weights
+_BLOCK = 24  # classes, at least, that are worth a thread: with fewer it mostly reads the rows again
 _MANY_CLASSES = 128  # sorting them all takes longer than pivoting
 _AIM = 0.95  # of tol: leaves room for rounding, so that the exact proof succeeds at the first try
 _STRICTER = 0.8  # the aim, each time a proof fails: what a pass sees is older than its end
@@ -271,7 +271,7 @@ def native_problem(task: LinearTask, n_threads: int, parts: int = 1) -> _core.Li
 
 def most_parts(m: int) -> int:
     """Threads that can share a pass, each with classes of its own."""
-    return -(-m // _BLOCK)
+    return max(1, m // _BLOCK)
 
 
 def weights_shape(task: LinearTask, parts: int = 1) -> tuple[int, int]:
