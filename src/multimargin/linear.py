@@ -118,8 +118,8 @@ class LinearDescent:
             self.go_on()
 
     def _starts_in_single(self) -> bool:
-        if self.options.dtype == "auto":
-            return self.options.tol >= _SINGLE_TOL
+        if self.options.dtype == "auto":  # few passes do not come near what float32 cannot tell
+            return self.options.tol >= _SINGLE_TOL or 0 <= self.options.max_iter <= FEW_PASSES
         return self.options.dtype == "float32"
 
     def _use(self, weights: np.ndarray, *, together: bool = True) -> None:
