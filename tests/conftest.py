@@ -66,10 +66,10 @@ def blobs():
 
 @pytest.fixture(scope="session")
 def text():
-    """120 sparse rows of 6 classes in 300 features, counts as of words."""
+    """120 sparse rows of 10 classes (two threads' worth) in 300 features, counts as of words."""
     rng = np.random.default_rng(7)
-    y = np.repeat(np.arange(6), 20)
-    topics = rng.dirichlet(np.full(300, 0.05), size=6)
+    y = np.repeat(np.arange(10), 12)
+    topics = rng.dirichlet(np.full(300, 0.05), size=10)
     common = rng.dirichlet(np.full(300, 0.3))
     X = np.array([rng.multinomial(25, 0.6 * topics[label] + 0.4 * common) for label in y], dtype=float)
     order = rng.permutation(len(y))

@@ -14,6 +14,7 @@ from multimargin.linear import (
     LinearDescent,
     LinearOptions,
     LinearTask,
+    n_blocks,
     new_weights,
     solve_linear,
     weights_shape,
@@ -171,13 +172,51 @@ def test_single_precision_goes_on_in_double():
 def test_threads_that_undo_each_other_are_stopped_for_good():
     """All rows alike: every thread takes the whole step, and together they go twice too far."""
     y = (np.arange(64) % 2).astype(np.int32)
-    task = LinearTask(np.ones((64, 1)) * np.where(y, -1.0, 1.0)[:, None], y, np.full(64, 1.0), 2)
+    task = LinearTask(np.ones((64, 1)) * np.where(y, -1.0, 1.0)[:, None], 8 * y, np.full(64, 1.0), 16)
     descent = LinearDescent(task, LinearOptions(tol=1e-3, n_threads=8, parts=8))
     assert descent.together
     solution = solve_linear(descent, Monitor())
     assert solution.status is Status.CONVERGED
     assert not descent.together
     assert descent.promote() and not descent.together
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("m", [9, 16, 40])
+@pytest.mark.parametrize("parts", [2, 3, 5])
+def test_threads_share_the_classes(parts, m, dtype):
+    """The weights in blocks are those of the dual, whoever made which step; so is what a measurement says."""
+    rng = np.random.default_rng(m)
+    y = np.concatenate([np.arange(m), rng.integers(m, size=111 - m)]).astype(np.int32)
+    task = LinearTask(rng.normal(size=(111, 6)), y, rng.uniform(0.1, 2.0, 111), m, 0.5)
+    descent = LinearDescent(task, LinearOptions(dtype=dtype, n_threads=parts, parts=parts))
+    assert descent.together and descent.parts == n_blocks(task, parts) > 1
+    for over_all in (True, False, True):
+        found = descent.run_pass(over_all=over_all, relax=1.2)
+    Z, alpha = features(task), descent.alpha().toarray()
+    tolerance = 1e-12 if dtype == "float64" else 1e-5
+    np.testing.assert_allclose(descent.weights_by_class()[:, :m], Z.T @ alpha, atol=tolerance)
+    expected = certify(Z @ Z.T, task.y, alpha, task.C)
+    assert descent.measure(found) == pytest.approx(expected.gap, rel=1e-4)
+    violation, primal, gap = descent.prove()
+    assert violation == pytest.approx(expected.psi.max(), rel=1e-9)
+    assert (primal, gap) == pytest.approx((expected.primal, expected.gap), rel=1e-9)
+    descent.go_on()  # back from one block to several
+    np.testing.assert_allclose(descent.weights_by_class()[:, :m], Z.T @ alpha, atol=tolerance)
+
+
+def test_threads_go_on_in_double():
+    rng = np.random.default_rng(0)
+    task = LinearTask(rng.normal(size=(90, 5)), (np.arange(90) % 18).astype(np.int32), np.ones(90), 18)
+    descent = LinearDescent(task, LinearOptions(tol=1e-3, n_threads=2, parts=2))
+    descent.run_pass(over_all=True)
+    descent.prove()
+    assert descent.promote() and descent.together and descent.weights.dtype == np.float64
+    descent.run_pass(over_all=True)
+    Z = features(task)
+    np.testing.assert_allclose(
+        descent.weights_by_class()[:, :18], Z.T @ descent.alpha().toarray(), atol=1e-12
+    )
 
 
 def test_without_threads_parts_need_no_more_visits():
@@ -193,6 +232,31 @@ def test_without_threads_parts_need_no_more_visits():
         return descent.visits
 
     assert visits(4) < 1.5 * visits(1)
+
+
+def test_the_last_passes_are_not_relaxed():
+    """Over-relaxation adds to the gap, which is what the last passes are to close."""
+    X, y = load_digits(return_X_y=True)
+    task, relaxed = LinearTask(X / 16, y.astype(np.int32), np.ones(len(y)), 10), []
+    descent = LinearDescent(task, LinearOptions(tol=1e-9, gap_tol=1e-4))
+    native = descent.native
+
+    class Spy:
+        def run(self, all, threshold, relax, margin, shuffle):
+            relaxed.append(relax)
+            return native.run(all, threshold, relax, margin, shuffle)
+
+    descent.native = Spy()
+    assert solve_linear(descent, Monitor()).status is Status.WITHIN_GAP
+    assert relaxed[0] == relaxed[-1] == 1.0 and max(relaxed) > 1.2
+
+
+def test_one_noisy_pass_does_not_put_the_proof_off():
+    descent = LinearDescent(random_task(9, n=256), LinearOptions(tol=1e-9, gap_tol=1e-2))
+    found = descent.run_pass(over_all=True)
+    before = descent._seen_share
+    descent.measure(found._replace(gap=1e-3 * found.gap))  # as if far more were left than was seen
+    assert before < descent._seen_share < 1.2 * before
 
 
 def test_samples_that_say_nothing_do_not_stand_for_all():
@@ -278,7 +342,8 @@ def test_threads_only_for_work_worth_while():
     rng = np.random.default_rng(0)
     y, C = rng.integers(50, size=500).astype(np.int32), np.ones(500)
     long = LinearTask(np.ones((500, 1000)), y, C, 50)
-    assert [threads_worth_while(long, threads) for threads in (1, 2, 8)] == [1, 2, 2]
+    assert [threads_worth_while(long, threads) for threads in (1, 2, 8)] == [1, 2, 2]  # 25 classes each
+    assert threads_worth_while(LinearTask(np.ones((500, 1000)), y, C, 47), 8) == 1
     short = sparse.csr_array(sparse.eye_array(500))
     assert threads_worth_while(LinearTask(short, y, C, 50), 8) == 1
 
@@ -288,6 +353,16 @@ def test_padded_shape():
         task = LinearTask(np.zeros((1, 3)), np.zeros(1, dtype=np.int32), np.ones(1), m)
         assert weights_shape(task) == (3, width)
     assert weights_shape(LinearTask(np.zeros((1, 3)), np.zeros(1), np.ones(1), 2, 0.5)) == (4, 8)
+
+
+def test_blocks_of_classes():
+    def shape(m, parts):
+        return weights_shape(LinearTask(np.zeros((1, 3)), np.zeros(1), np.ones(1), m), parts)
+
+    assert shape(105, 2) == (2 * 3, 56)
+    assert shape(20, 2) == (2 * 3, 16)
+    assert shape(40, 4) == (3 * 3, 16)  # four blocks of 16 would be one too many
+    assert shape(5, 8) == (3, 8)
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -14,9 +14,10 @@ INTERRUPT = textwrap.dedent(
     """
     import signal, sys, time, warnings
     import numpy as np
-    from multimargin import LinearSVC, linear_svc
+    from multimargin import LinearSVC, linear, linear_svc
 
     linear_svc._PARALLEL_WORK = linear_svc._PARALLEL_ROW = 0
+    linear._BLOCK = 1
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it
     warnings.simplefilter("ignore")
     threads, keep, rows = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])

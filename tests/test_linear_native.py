@@ -185,7 +185,8 @@ def test_bad_duals(indptr, classes, values, match):
     [
         ((D, M), np.float64, ValueError),
         ((D + 1, 8), np.float64, ValueError),
-        ((D, 16), np.float64, ValueError),
+        ((D, 12), np.float64, ValueError),
+        ((3 * D // 2, 8), np.float64, ValueError),
         ((D, 8), np.int64, TypeError),
         ((D * 8,), np.float64, TypeError),
     ],

@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC as PeerLinearSVC
 
-from multimargin import KernelSVC, LinearSVC, linear_svc
+from multimargin import KernelSVC, LinearSVC, linear, linear_svc
 from multimargin.linear import SUBPROBLEMS
 from multimargin.solution import Status
 
@@ -25,7 +25,7 @@ def two_threads(monkeypatch):
     """Small problems are shared by threads too."""
     monkeypatch.setattr(linear_svc, "_PARALLEL_WORK", 0)
     monkeypatch.setattr(linear_svc, "_PARALLEL_ROW", 0)
-    monkeypatch.setattr(linear_svc, "_MOST_PARTS", 8)
+    monkeypatch.setattr(linear, "_BLOCK", 1)
     return 2
 
 
@@ -120,7 +120,7 @@ def test_class_and_sample_weights(form, text):
     rng = np.random.default_rng(1)
     weight = rng.uniform(0.2, 3.0, len(y))
     weight[rng.choice(len(y), 15, replace=False)] = 0.0
-    by_class = dict(enumerate(np.linspace(0.5, 2.0, 6)))
+    by_class = dict(enumerate(np.linspace(0.5, 2.0, 10)))
     model = LinearSVC(C=1.5, class_weight=by_class, tol=1e-5).fit(stored(X, form), y, sample_weight=weight)
     cost = 1.5 * weight * np.array([by_class[label] for label in y])
     kept = weight > 0
@@ -278,9 +278,9 @@ def test_unsorted_and_duplicate_entries(text):
     audit_linear(model, X, y, 1.0, 1e-5)
     np.testing.assert_array_equal(messy.data, before[0])
     np.testing.assert_array_equal(messy.indices, before[1])
-    stream = LinearSVC().partial_fit(messy, y, classes=np.arange(6))
+    stream = LinearSVC().partial_fit(messy, y, classes=np.arange(10))
     np.testing.assert_allclose(
-        stream.coef_, LinearSVC().partial_fit(X, y, classes=np.arange(6)).coef_, atol=1e-12
+        stream.coef_, LinearSVC().partial_fit(X, y, classes=np.arange(10)).coef_, atol=1e-12
     )
 
 

@@ -36,7 +36,9 @@ _AIM = 0.95  # of tol: leaves room for rounding, so that the exact proof succeed
 _STRICTER = 0.8  # the aim, each time a proof fails: what a pass sees is older than its end
 _GAP_STRICTER = 0.95  # the same of the gap, whose estimate the proof has corrected
 _RELAX = 1.3  # over-relaxation, once the first pass is made
-_NEAR = 1.7  # times the gap aimed at, as passes see it: from there on no over-relaxation, which adds to the gap
+_NEAR = (
+    1.7  # times the gap aimed at, as passes see it: from there on no over-relaxation, which adds to the gap
+)
 _EARLY, _LATE = 0.3, 1.0  # of the mean violation: what passes update, early and later
 _EARLY_PASSES = 7
 _FEW_UPDATES = 0.05  # of the active samples: less, and the share is halved
@@ -100,7 +102,8 @@ class LinearDescent:
     def __init__(self, task: LinearTask, options: LinearOptions, weights: FloatArray | None = None) -> None:
         self.task, self.options = task, options
         self.n: int = task.X.shape[0]
-        self.problem = native_problem(task, options.n_threads, options.parts)
+        self.parts = n_blocks(task, options.parts)
+        self.problem = native_problem(task, options.n_threads, self.parts)
         if task.alpha is not None:
             self._set_dual(task.alpha)
         if weights is None:
@@ -127,7 +130,7 @@ class LinearDescent:
         if name == "auto":
             name = "sort" if self.task.m <= _MANY_CLASSES else "pivot"
         self.weights = weights
-        self.together = together and self.options.parts > 1
+        self.together = together and len(self._blocks()) > 1
         make: type[Any] = _core.LinearDescent32 if weights.dtype == np.float32 else _core.LinearDescent64
         self.native = make(self.problem, weights, name, self.options.tau, self.options.seed, self.together)
 
@@ -250,7 +253,9 @@ class LinearDescent:
 
     def _take_over_exact(self) -> None:
         if self.exact is not self.weights:
-            for mine, block in zip(self._blocks(), class_blocks(self.task, self.exact, self.weights), strict=True):
+            for mine, block in zip(
+                self._blocks(), class_blocks(self.task, self.exact, self.weights), strict=True
+            ):
                 mine[:, : block.shape[1]] = block
 
     def _blocks(self) -> np.ndarray:
@@ -275,9 +280,17 @@ def most_parts(m: int) -> int:
 
 
 def weights_shape(task: LinearTask, parts: int = 1) -> tuple[int, int]:
-    """(features times blocks, classes of a block): weights of a feature lie side by side, in blocks of classes."""
-    width = -(-task.m // (parts * _LANES)) * _LANES
-    return -(-task.m // width) * n_weights(task), width
+    """(features times blocks, classes of a block): a feature's weights lie side by side, block by block."""
+    return n_blocks(task, parts) * n_weights(task), _block_width(task, parts)
+
+
+def n_blocks(task: LinearTask, parts: int) -> int:
+    """Blocks of weights for so many threads; fewer where there are not as many classes."""
+    return -(-task.m // _block_width(task, parts))
+
+
+def _block_width(task: LinearTask, parts: int) -> int:
+    return -(-task.m // (parts * _LANES)) * _LANES
 
 
 def class_blocks(task: LinearTask, weights: np.ndarray, like: np.ndarray) -> list[np.ndarray]:
@@ -288,7 +301,7 @@ def class_blocks(task: LinearTask, weights: np.ndarray, like: np.ndarray) -> lis
 
 def n_weights(task: LinearTask) -> int:
     """Weights of a class: one a feature, and the intercept's."""
-    return task.X.shape[1] + (task.constant != 0)
+    return int(task.X.shape[1]) + (task.constant != 0)
 
 
 def new_weights(task: LinearTask, dtype: type, parts: int = 1) -> np.ndarray:
@@ -333,7 +346,7 @@ def solve_linear(
             if not descent.promote():
                 break
     monitor.trace.info.update(
-        seconds=monitor.seconds, n_threads=options.parts, dtype=descent.weights.dtype.name
+        seconds=monitor.seconds, n_threads=descent.parts, dtype=descent.weights.dtype.name
     )
     return LinearSolution(
         status,

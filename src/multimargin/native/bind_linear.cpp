@@ -32,7 +32,8 @@ using Weights = nb::ndarray<W, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 template <class W>
 LinearWeights<W> view(const LinearProblem& problem, const Weights<W>& weights) {
-  const Index features = problem.rows().features(), width = length(weights, 1), blocks = length(weights) / features;
+  const Index features = problem.rows().features(), width = length(weights, 1);
+  const Index blocks = features > 0 ? length(weights) / features : 1;
   require(length(weights) == blocks * features && width % kClassLanes == 0 && width * blocks >= problem.m(),
           "weights must have one row a feature, or some blocks of that, and all classes in rows of a multiple of 8");
   return {weights.data(), features, width, blocks};
