@@ -36,9 +36,8 @@ _AIM = 0.95  # of tol: leaves room for rounding, so that the exact proof succeed
 _STRICTER = 0.8  # the aim, each time a proof fails: what a pass sees is older than its end
 _GAP_STRICTER = 0.95  # the same of the gap, whose estimate the proof has corrected
 _RELAX = 1.3  # over-relaxation, once the first pass is made
-_NEAR = (
-    1.7  # times the gap aimed at, as passes see it: from there on no over-relaxation, which adds to the gap
-)
+_NEAR = 1.6  # times the gap aimed at, as passes see it: there steps
+_SETTLE = 0.6  # go but so far, because what they upset adds to the gap
 _EARLY, _LATE = 0.3, 1.0  # of the mean violation: what passes update, early and later
 _EARLY_PASSES = 7
 _FEW_UPDATES = 0.05  # of the active samples: less, and the share is halved
@@ -156,7 +155,9 @@ class LinearDescent:
     @property
     def relax(self) -> float:
         """How far steps go after the first pass; 1 is to the sample's own optimum."""
-        return _RELAX if self.options.shrinking and not self._near else 1.0
+        if not self.options.shrinking:
+            return 1.0
+        return _SETTLE if self._near else _RELAX
 
     @property
     def passes(self) -> int:

@@ -122,7 +122,7 @@ class LinearShard {
   }
 
   // The same for samples whose scores are there already; the steps of the weights are left to do.
-  void settle(Index visits, W* scores, Index stride, const W* tops) {
+  void settle(Index visits, const W* scores, Index stride, const W* tops) {
     forget_steps();
     for (Index k = 0; k < visits; ++k) {
       const Index i = upcoming(0);

@@ -5,12 +5,13 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
+#include "at_least.hpp"
 #include "counts.hpp"
 #include "crammer_singer.hpp"
 #include "linear_dual.hpp"
@@ -34,16 +35,18 @@ class LinearVisitor {
         machine_(task.m, update.solve, seed, 1.0, update.tau),
         G_(static_cast<std::size_t>(task.m)),
         alpha_(static_cast<std::size_t>(2 * task.m)),
-        classes_(static_cast<std::size_t>(task.m + 1)),
+        classes_(static_cast<std::size_t>(task.m)),
         changed_(static_cast<std::size_t>(task.m)),
-        entries_(static_cast<std::size_t>(task.m)) {}
+        entries_(static_cast<std::size_t>(task.m)),
+        listed_(static_cast<std::size_t>(task.m + 63) / 64) {}
 
   // Asks memory for what is known about a sample: soon to be looked at, and next.
   void foresee(Index i) const { dual_->prefetch(i); }
   void announce(Index i) const { MULTIMARGIN_PREFETCH(dual_->entries(i)); }
 
-  // The scores of sample i, G_i, the largest of which is `top`; returns its violation psi. They are written to.
-  double look(Index i, W* scores, W top) {
+  // The scores of sample i, G_i, the largest of which is `top`; returns its violation psi. They are padded to a multiple of
+  // 8 by what is far below all.
+  double look(Index i, const W* scores, W top) {
     scores_ = scores;
     top_ = top;
     const Index y = task_.y[i];
@@ -134,36 +137,37 @@ class LinearVisitor {
       ++members;
     }
     const W floor = static_cast<W>(sum / static_cast<double>(members));
-    const W* scores = scores_;
-    std::int32_t* classes = classes_.data();
     Index count = weighted + 1;
-    for (Index r = 0; r < task_.m; ++r) {
-      classes[count] = static_cast<std::int32_t>(r);
-      count += scores[r] >= floor;
+    for (Index first = 0; first < task_.m; first += 64) {
+      std::uint64_t& listed = listed_[static_cast<std::size_t>(first / 64)];
+      const Index rest = std::min<Index>((task_.m - first + 7) / 8 * 8, 64);
+      for (std::uint64_t bits = at_least(scores_ + first, rest, floor) & ~listed; bits != 0; bits &= bits - 1)
+        list(count++, first + std::countr_zero(bits), 0.0);
+      listed = 0;
     }
-    for (Index c = weighted + 1; c < count; ++c) list(c, classes[c], 0.0);
     return count;
   }
 
-  // A class of the sample at hand; returns its G, and lets no other list have it.
+  // A class of the sample at hand; returns its G.
   double list(Index c, Index r, double alpha) {
     const double score = G(r);
     classes_[static_cast<std::size_t>(c)] = static_cast<std::int32_t>(r);
     G_[static_cast<std::size_t>(c)] = score;
     alpha_[static_cast<std::size_t>(c)] = alpha;
-    scores_[r] = std::numeric_limits<W>::lowest();
+    listed_[static_cast<std::size_t>(r / 64)] |= std::uint64_t{1} << (r % 64);
     return score;
   }
 
   LinearTask task_;
   SparseDual* dual_;
   CrammerSinger machine_;
-  W* scores_ = nullptr;  // of the sample at hand
+  const W* scores_ = nullptr;  // of the sample at hand
   double top_ = 0.0, low_ = 0.0, gain_ = 0.0, change_ = 0.0;
   LinearStep step_{};
   std::vector<double> G_, alpha_;
   std::vector<std::int32_t> classes_, changed_;
   std::vector<Entry> entries_;
+  std::vector<std::uint64_t> listed_;  // a bit a class that is among classes_
 };
 
 }  // namespace multimargin
