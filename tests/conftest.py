@@ -4,6 +4,7 @@ import os
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
+import argparse
 from pathlib import Path
 
 import numpy as np
@@ -82,3 +83,11 @@ def shared():
     if not SHARED.is_dir():
         pytest.skip(f"no {SHARED.name}/ folder beside the repository: reference data not available")
     return SHARED
+
+
+@pytest.fixture
+def report(tmp_path):
+    """A benchmark's report that says PASS or MISS, for tests that have the benchmarks on their path."""
+    from _report import Report
+
+    return Report("test", argparse.Namespace(json=tmp_path / "test.json"), words=("PASS", "MISS"))

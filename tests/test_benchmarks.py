@@ -31,7 +31,6 @@ from _floor import Floor, factors
 from _linear_data import TEXT, stratified_splits
 from _papers import TABLE_4
 from _passes import METHODS
-from _report import Report
 from _scoring import Coefficients, InfeasibleError, Weights, judge, primal
 from _suite import Entry
 from _turns import WithdrawnError, take_turns
@@ -40,11 +39,6 @@ from peers.storage import Split, few_rows, read_split, write_split
 from regression import changes
 
 C, GAMMA = 2.0, 0.3
-
-
-@pytest.fixture
-def report(tmp_path):
-    return Report("test", argparse.Namespace(json=tmp_path / "test.json"), words=("PASS", "MISS"))
 
 
 @pytest.fixture(scope="module")

@@ -27,16 +27,10 @@ from _binary_data import (
 from _contenders import C_SVC, SVC
 from _data import Problem
 from _papers import DECOMPOSED, Solved
-from _report import Report
 from _scoring import Coefficients, InfeasibleError, judge
 from peers.storage import Split
 
 C, GAMMA = 0.5, 0.1
-
-
-@pytest.fixture
-def report(tmp_path):
-    return Report("test", argparse.Namespace(json=tmp_path / "test.json"), words=("PASS", "MISS"))
 
 
 @pytest.fixture(scope="module")
