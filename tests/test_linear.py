@@ -358,6 +358,7 @@ def test_threads_only_for_work_worth_while():
     long = LinearTask(np.ones((500, 1000)), y, C, 50)
     assert [threads_worth_while(long, threads) for threads in (1, 2, 8)] == [1, 2, 2]  # 25 classes each
     assert threads_worth_while(LinearTask(np.ones((500, 1000)), y, C, 47), 8) == 1
+    assert threads_worth_while(LinearTask(np.ones((500, 1000)), y, C, 5000), 64) == 8
     short = sparse.csr_array(sparse.eye_array(500))
     assert threads_worth_while(LinearTask(short, y, C, 50), 8) == 1
 

@@ -30,6 +30,7 @@ SUBPROBLEMS = ("auto", "sort", "pivot", "bisection", "fixed-point", "smo", *INEX
 FEW_PASSES = 10  # up to this many are all spent on all samples, as Algorithm 1 says
 
 _LANES = 8  # classes are padded to a multiple of this
+_MOST_PARTS = 8  # threads that share a pass: the more, the more samples lack each other's steps
 _BLOCK = 24  # classes, at least, that are worth a thread: with fewer it mostly reads the rows again
 _MANY_CLASSES = 128  # sorting them all takes longer than pivoting
 _AIM = 0.95  # of tol: leaves room for rounding, so that the exact proof succeeds at the first try
@@ -277,7 +278,7 @@ def native_problem(task: LinearTask, n_threads: int, parts: int = 1) -> _core.Li
 
 def most_parts(m: int) -> int:
     """Threads that can share a pass, each with classes of its own."""
-    return max(1, m // _BLOCK)
+    return min(max(1, m // _BLOCK), _MOST_PARTS)
 
 
 def weights_shape(task: LinearTask, parts: int = 1) -> tuple[int, int]:

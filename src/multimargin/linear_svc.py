@@ -98,8 +98,8 @@ class LinearSVC(MachineClassifier):
         Precision of the weights while they change; "auto" is float32 down to ``tol=1e-5``, and float64 where
         that does not suffice. The dual state, the proof and ``coef_`` are always float64.
     n_threads : int or None, default=None
-        Threads; None is every core. Proofs use all of them. Passes use two where rows are long (non-zeros
-        times classes above 10,000) and differ from each other: then each has a copy of the weights.
+        Threads; None is every core. Proofs use all of them. Passes use one for every 24 classes (8 at most)
+        where rows are not too short and differ from each other: each thread has classes of its own.
     keep_dual : bool, default=False
         Whether ``partial_fit`` keeps the coefficients of the rows it has seen in ``dual_coef_``.
     warm_start : bool, default=False
