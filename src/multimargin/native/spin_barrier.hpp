@@ -1,6 +1,6 @@
 // Meetings of threads every few microseconds: too often to sleep in between.
 //
-// A thread that waits looks again and again for about ten microseconds. By then somebody has lost its core to another
+// A thread that waits looks again and again for some ten microseconds. By then somebody has lost its core to another
 // process; the one that waits goes to sleep, so that there is a core for it.
 #pragma once
 
@@ -33,7 +33,7 @@ class SpinBarrier {
   }
 
  private:
-  static constexpr int kLooks = 500;
+  static constexpr int kLooks = 2000;
 
   int threads_;
   alignas(64) std::atomic<int> arrived_{0};
