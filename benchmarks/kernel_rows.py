@@ -23,7 +23,7 @@ from _report import Report, Table, options
 from threadpoolctl import threadpool_limits
 
 from multimargin import _core
-from multimargin.engines.native_samples import Layout
+from multimargin.engines.cpu.layouts import Layout
 from multimargin.kernels import RBF, Linear
 
 ROWS = 256

@@ -32,10 +32,10 @@ from _report import Report, Table, options
 from _scoring import Outcome, compete
 
 from multimargin import Decomposition, KernelSVC
-from multimargin.box_interior_point import BoxInteriorPoint
 from multimargin.inner import InnerSolver
+from multimargin.inner.box_interior_point import BoxInteriorPoint
+from multimargin.inner.variable_projection import VariableProjection
 from multimargin.methods import METHODS
-from multimargin.variable_projection import VariableProjection
 from multimargin.working_set import SvmLight
 
 TOL = 1e-3

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from multimargin.linear import LinearDescent, LinearOptions, LinearTask
+from multimargin.linear.descent import LinearDescent, LinearOptions, LinearTask
 
 N, D, M = 40, 11, 5
 

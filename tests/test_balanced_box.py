@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from multimargin import _core
-from multimargin.balanced_box import ROOTS, project_balanced
+from multimargin.problems.projections import ROOTS, project_balanced
 
 METHODS = tuple(ROOTS)
 

@@ -8,15 +8,15 @@ from scipy.optimize import minimize
 from sklearn.svm import SVC
 
 from multimargin import Decomposition, KernelSVC
-from multimargin.balanced_box import project_balanced
-from multimargin.box_interior_point import BoxInteriorPoint
 from multimargin.engines import ENGINES
 from multimargin.engines.base import EngineOptions, Task
 from multimargin.inner import Block, ProjectedGradient
+from multimargin.inner.box_interior_point import BoxInteriorPoint
+from multimargin.inner.variable_projection import VariableProjection
 from multimargin.kernels import make_kernel
 from multimargin.problems import CSvc
-from multimargin.threads import blas_threads
-from multimargin.variable_projection import VariableProjection
+from multimargin.problems.projections import project_balanced
+from multimargin.system.threads import blas_threads
 from multimargin.working_set import SvmLight
 
 INNER = {

@@ -14,11 +14,11 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from multimargin import Decomposition, KernelSVC
-from multimargin.box_interior_point import BoxInteriorPoint
 from multimargin.inner import CoordinateDescent, ProjectedGradient
-from multimargin.smo import PairDescent
+from multimargin.inner.box_interior_point import BoxInteriorPoint
+from multimargin.inner.pair_descent import PairDescent
+from multimargin.inner.variable_projection import VariableProjection
 from multimargin.solution import Status
-from multimargin.variable_projection import VariableProjection
 from multimargin.working_set import Growing, SvmLight
 
 TOL = 1e-3

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multimargin.cache import RowCache
+from multimargin.engines.cpu.row_cache import RowCache
 
 
 def test_least_recently_used_leaves_first():

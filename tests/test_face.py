@@ -5,8 +5,8 @@ import pytest
 from oracle import assert_feasible, certify, kernel_matrix, one_hot
 
 from multimargin import Decomposition, KernelSVC, _core
-from multimargin.face import Face
 from multimargin.inner import Block, CoordinateDescent
+from multimargin.inner.face import Face
 from multimargin.working_set import Growing
 
 M = 4

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 
-from multimargin import intercepts
-from multimargin.flows import cheapest_flow
-from multimargin.intercepts import best_bias
 from multimargin.problems import PROBLEMS
-from multimargin.quantiles import Levels, balance, inside
+from multimargin.problems import best_bias as intercepts
+from multimargin.problems.best_bias import best_bias
+from multimargin.problems.flows import cheapest_flow
+from multimargin.problems.quantiles import Levels, balance, inside
 
 POLYHEDRAL = ("crammer-singer", "weston-watkins", "lee-lin-wahba", "one-vs-rest")
 MACHINES = (*POLYHEDRAL, "msvm2")

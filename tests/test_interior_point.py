@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from oracle import assert_feasible, certify, full_alpha, kernel_matrix, one_hot, solve_crammer_singer
 
-import multimargin.interior_point as interior_point
+import multimargin.inner.interior_point as interior_point
 from multimargin import KernelSVC
 from multimargin.inner import Block, CoordinateDescent
-from multimargin.interior_point import InteriorPoint
+from multimargin.inner.interior_point import InteriorPoint
 from multimargin.methods import METHODS
 from multimargin.problems import CrammerSinger
-from multimargin.threads import blas_threads
+from multimargin.system.threads import blas_threads
 
 MACHINE, EPS = CrammerSinger(4), 1e-4
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from multimargin.engines import CpuEngine, EngineOptions
 from multimargin.engines.base import Task
-from multimargin.engines.kept_block import KeptBlock
+from multimargin.engines.cpu.kept_block import KeptBlock
 from multimargin.kernels import RBF
 from multimargin.problems import PROBLEMS
 

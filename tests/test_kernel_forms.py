@@ -7,9 +7,9 @@ from scipy import sparse
 from sklearn.datasets import load_digits, load_iris
 
 from multimargin import KernelSVC, _core, kernels
-from multimargin.engines.grids import Grid
-from multimargin.engines.native_samples import Layout
-from multimargin.validation import canonical
+from multimargin.engines.cpu.grids import Grid
+from multimargin.engines.cpu.layouts import Layout
+from multimargin.estimators.validation import canonical
 
 SIMD = ("portable", "avx2", "vnni")
 KERNELS = {

@@ -9,8 +9,11 @@ from oracle import certify, one_hot, project_simplex
 from scipy import sparse
 from sklearn.datasets import load_digits
 
-from multimargin import _core, linear
-from multimargin.linear import (
+from multimargin import _core
+from multimargin.estimators.linear_svc import shrink_into, threads_worth_while
+from multimargin.estimators.validation import without_duplicates
+from multimargin.linear import descent as linear
+from multimargin.linear.descent import (
     LinearDescent,
     LinearOptions,
     LinearTask,
@@ -19,10 +22,8 @@ from multimargin.linear import (
     solve_linear,
     weights_shape,
 )
-from multimargin.linear_svc import shrink_into, threads_worth_while
-from multimargin.monitor import Monitor
+from multimargin.run.monitor import Monitor
 from multimargin.solution import Status
-from multimargin.validation import without_duplicates
 
 
 # -- passes ----------------------------------------------------------------------------------------

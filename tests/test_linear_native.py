@@ -9,7 +9,7 @@ from oracle import certify
 from scipy import sparse
 
 from multimargin import _core
-from multimargin.linear import native_problem, weights_shape
+from multimargin.linear.descent import native_problem, weights_shape
 
 
 @pytest.mark.parametrize("threads", [1, 3])

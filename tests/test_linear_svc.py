@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC as PeerLinearSVC
 
 from multimargin import KernelSVC, LinearSVC, linear, linear_svc
-from multimargin.linear import SUBPROBLEMS
+from multimargin.linear.descent import SUBPROBLEMS
 from multimargin.solution import Status
 
 # scikit-learn takes so many classes for a regression problem, and says so.

@@ -7,12 +7,12 @@ import pytest
 from helpers import audit
 from oracle import assert_feasible, certify, kernel_matrix, one_hot
 
-import multimargin.low_rank as low_rank
+import multimargin.engines.leap as low_rank
 from multimargin import KernelSVC
 from multimargin.engines import ENGINES
 from multimargin.engines.base import EngineOptions, Task
+from multimargin.engines.leap import Leap, LowRank, pivoted_cholesky
 from multimargin.kernels import make_kernel
-from multimargin.low_rank import Leap, LowRank, pivoted_cholesky
 from multimargin.methods import METHODS
 from multimargin.problems import CrammerSinger
 

@@ -10,7 +10,7 @@ from helpers import METHODS, SOLVERS, audit
 from oracle import kernel_matrix
 
 from multimargin import KernelSVC
-from multimargin.memory import CACHE_SHARE, available_bytes, cache_bytes
+from multimargin.system.memory import CACHE_SHARE, available_bytes, cache_bytes
 
 PROBE = textwrap.dedent(
     """

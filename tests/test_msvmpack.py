@@ -10,10 +10,10 @@ from test_intercepts import MACHINES
 from test_working_set import StandIn
 
 from multimargin import KernelSVC
-from multimargin.decomposition import Decomposition
-from multimargin.frank_wolfe import FrankWolfe, balanced_vertex
 from multimargin.inner import Block, CoordinateDescent
+from multimargin.inner.frank_wolfe import FrankWolfe, balanced_vertex
 from multimargin.methods import find_method
+from multimargin.methods.decomposition import Decomposition
 from multimargin.problems import PROBLEMS
 from multimargin.working_set import Gain, Growing, Random
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from oracle import assert_feasible, certify, kernel_matrix, one_hot
 
-import multimargin.inner as inner
 from multimargin import _core
 from multimargin.engines.base import EngineOptions, Task
-from multimargin.engines.cpu import CpuEngine
+from multimargin.engines.cpu.engine import CpuEngine
 from multimargin.inner import Block, CoordinateDescent, Finisher
+from multimargin.inner import coordinate_descent as inner
 from multimargin.kernels import make_kernel
 from multimargin.problems import CrammerSinger
 

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from multimargin import KernelSVC
-from multimargin.profile import PHASES, Profile, profile_line, timed
+from multimargin.run.profile import PHASES, Profile, profile_line, timed
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ import pytest
 from oracle import kernel_matrix
 
 from multimargin import Decomposition, KernelSVC, _core
-from multimargin.engines.native_samples import Layout
+from multimargin.engines.cpu.layouts import Layout
 from multimargin.inner import Block
+from multimargin.inner.pair_descent import PairDescent
 from multimargin.kernels import RBF
 from multimargin.problems import CrammerSinger, CSvc
-from multimargin.smo import PairDescent
 from multimargin.working_set import Growing, MaxViolator, SvmLight
 
 EPS = 1e-6

@@ -9,9 +9,9 @@ from helpers import audit
 from oracle import kernel_matrix
 
 from multimargin import KernelSVC
-from multimargin.decomposition import Decomposition
 from multimargin.engines.base import Worst
 from multimargin.inner import CoordinateDescent
+from multimargin.methods.decomposition import Decomposition
 from multimargin.working_set import COOLING, Cyclic, Gain, Growing, MaxViolator, Practical
 
 

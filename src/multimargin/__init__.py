@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from . import _wait_policy, kernels  # noqa: F401  (_wait_policy loads the native module)
-from ._versions import show_versions
-from .decomposition import Decomposition
-from .estimators import KernelSVC
-from .linear_svc import LinearSVC
+from . import _old_paths, kernels  # noqa: F401
+from .estimators.kernel_svc import KernelSVC
+from .estimators.linear_svc import LinearSVC
+from .methods.decomposition import Decomposition
 from .solution import Solution, Status, Trace
+from .system import wait_policy  # noqa: F401  (first: it loads the native module)
+from .system.versions import show_versions
 
 __version__ = version("multimargin")
 

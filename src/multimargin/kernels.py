@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 
-from .typing import Data, FloatArray, IntArray
+from .system.typing import Data, FloatArray, IntArray
 
 Gamma = float | str
 

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .typing import FloatArray
+from .system.typing import FloatArray
 
 
 class Status(Enum):

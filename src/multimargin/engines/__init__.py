@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .base import Engine, EngineOptions
-from .cpu import CpuEngine
-from .numpy import NumpyEngine
+from .cpu.engine import CpuEngine
+from .reference import NumpyEngine
 
 ENGINES: dict[str, type[Engine]] = {engine.name: engine for engine in (NumpyEngine, CpuEngine)}
 

@@ -15,11 +15,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..inner import Block, InnerSolver
+from ..inner.base import InnerSolver
+from ..inner.block import Block
 from ..kernels import Kernel
 from ..problems import Problem
-from ..profile import Profile
-from ..typing import Data, FloatArray, IntArray, LabelArray
+from ..run.profile import Profile
+from ..system.typing import Data, FloatArray, IntArray, LabelArray
 
 
 class Worst(NamedTuple):

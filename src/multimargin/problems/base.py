@@ -17,7 +17,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ..typing import FloatArray, IntArray, LabelArray
+from ..system.typing import FloatArray, IntArray, LabelArray
 
 ON_BOUND = 1e-8  # a dual variable within this share of C_i of a bound counts as being there
 

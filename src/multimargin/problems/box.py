@@ -12,7 +12,7 @@ from abc import abstractmethod
 
 import numpy as np
 
-from ..typing import FloatArray, LabelArray
+from ..system.typing import FloatArray, LabelArray
 from .base import ON_BOUND, Problem, Rows
 
 

@@ -23,7 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..typing import FloatArray, IntArray, LabelArray
+from ..system.typing import FloatArray, IntArray, LabelArray
 from .base import ON_BOUND, Rows
 from .box import BoxProblem, with_rest
 

@@ -21,7 +21,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..typing import FloatArray, LabelArray
+from ..system.typing import FloatArray, LabelArray
 from .base import ON_BOUND, Problem, Rows, one_hot
 from .updates import UPDATES
 

@@ -18,7 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..typing import FloatArray, LabelArray
+from ..system.typing import FloatArray, LabelArray
 from .base import one_hot
 from .box import BoxProblem, solve_clipped, without_own
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..typing import FloatArray
+from ..system.typing import FloatArray
 from .base import ON_BOUND
 
 _ROUNDING = 1e-14  # of C: mass that is no more than rounding

@@ -1,0 +1,5 @@
+"""The native engine."""
+
+from .engine import CpuEngine
+
+__all__ = ["CpuEngine"]

@@ -1,0 +1,132 @@
+"""Data that are small integers times one scale: found, and converted to the integers.
+
+Pixels, counts, codes and decimals rounded to a few places are such data, whether stored as integers or as
+floating-point numbers: ``X / 255``, ``X * 1e-4``. Their inner products and distances are exact in integer
+arithmetic, and much faster. A stored value may differ from integer × scale by a few units of its own
+rounding; the integer × scale is then what is used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from .... import _core
+from ....system.typing import Data
+
+LARGEST = 32767  # the integers of a grid lie in ±LARGEST
+_SAMPLE = 4096  # values looked at before all are
+_PROBE = 64  # of these, the values that each candidate must pass first
+_TINY = 1e-15  # with their inverses: the sizes of values whose squares stay within float32
+_DIVISORS = 64  # the smallest value of the sample is at most this many scales
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The integers ``dtype`` × ``scale``; with ``binary`` only 0 and 1."""
+
+    scale: float
+    dtype: np.dtype[Any]
+    binary: bool
+
+    @classmethod
+    def find(cls, X: Data) -> Self | None:
+        """The coarsest grid that all values of ``X`` are on, or None."""
+        values = _values(X)
+        scale = 1.0 if np.issubdtype(values.dtype, np.integer) else _scale(values)
+        limits = None if scale is None else _range(values, scale)
+        if scale is None or limits is None:
+            return None
+        low, high = limits
+        if max(-low, high) > LARGEST:
+            return None
+        dtype = _smallest_dtype(low, high, values.dtype)
+        return cls(scale, dtype, binary=low == 0 and high <= 1)
+
+    def widened(self) -> Self:
+        """The same scale with room for all integers that a grid can have."""
+        return replace(self, dtype=np.dtype(np.int16), binary=False)
+
+    def holds(self, X: Data) -> bool:
+        """Whether all values of ``X`` are on this grid."""
+        limits = _range(_values(X), self.scale)
+        if limits is None:
+            return False
+        low, high = limits
+        if self.binary:
+            return low == 0 and high <= 1
+        least = max(np.iinfo(self.dtype).min, -LARGEST)
+        return bool(least <= low and high <= np.iinfo(self.dtype).max)
+
+    def integers(self, X: Data) -> Data:
+        """The integers of data that this grid holds, dense or sparse as they are."""
+        whole = _convert(_values(X), self.scale, self.dtype)
+        if not sp.issparse(X):
+            return whole.reshape(X.shape)
+        result = sp.csr_array((whole, X.indices, X.indptr), shape=X.shape)
+        if not whole.all():
+            result = result.copy()
+            result.eliminate_zeros()
+        return result
+
+
+def _values(X: Data) -> np.ndarray:
+    return X.data if sp.issparse(X) else np.ascontiguousarray(X).reshape(-1)
+
+
+def _smallest_dtype(low: float, high: float, stored: np.dtype[Any]) -> np.dtype[Any]:
+    if stored in (np.uint8, np.int8):
+        return stored
+    for dtype in (np.uint8, np.int8):
+        if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max:
+            return np.dtype(dtype)
+    return np.dtype(np.int16)
+
+
+def _range(values: np.ndarray, scale: float) -> tuple[float, float] | None:
+    """The smallest and the largest integer of the values, and 0."""
+    if scale == 1.0 and np.issubdtype(values.dtype, np.integer):
+        return float(values.min(initial=0)), float(values.max(initial=0))
+    return _core.grid_range(_floating(values), scale)
+
+
+def _convert(values: np.ndarray, scale: float, dtype: np.dtype[Any]) -> np.ndarray:
+    if scale == 1.0 and np.issubdtype(values.dtype, np.integer):
+        return values.astype(dtype, copy=False)
+    out = np.empty(len(values), dtype=dtype)
+    _core.to_grid(_floating(values), scale, out)
+    return out
+
+
+def _floating(values: np.ndarray) -> np.ndarray:
+    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
+
+
+def _scale(values: np.ndarray) -> float | None:
+    """The largest scale that fits a sample of the values: 1 for whole numbers, or a part of the smallest."""
+    sample = values[:: max(1, len(values) // _SAMPLE)][: 2 * _SAMPLE]
+    sizes = np.abs(sample[sample != 0])
+    if not len(sizes) or _core.grid_range(sizes, 1.0) is not None:
+        return 1.0
+    smallest, largest = float(sizes.min()), float(sizes.max())
+    if smallest < _TINY or largest > 1 / _TINY:
+        return None
+    probe = np.ascontiguousarray(sizes[:: max(1, len(sizes) // _PROBE)])
+    rounding = 4 * float(np.finfo(values.dtype).eps)
+    for divisor in range(1, _DIVISORS + 1):
+        scale = _rounded(smallest / divisor, rounding)
+        if largest > scale * LARGEST:
+            return None
+        if _core.grid_range(probe, scale) is not None and _core.grid_range(sizes, scale) is not None:
+            return scale
+    return None
+
+
+def _rounded(scale: float, rounding: float) -> float:
+    """The scale that was meant: the inverse of a whole number, if that is what it is but for ``rounding``."""
+    inverse = round(1 / scale)
+    close = inverse > 0 and abs(scale * inverse - 1) < rounding
+    return 1 / inverse if close else scale

@@ -1,0 +1,75 @@
+"""The kernel block of a growing working set, kept from one round to the next."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .... import _core
+from ....system.typing import IntArray
+
+
+class KeptBlock:
+    """K between ``members``, in the upper left corner of an array with room for ``largest`` of them.
+
+    Samples that leave the working set stay members until they are many: a member that cannot move costs
+    little, moving the block together costs more. ``room`` is the work space in which solvers may copy parts
+    of it; untouched pages of both cost nothing.
+    """
+
+    IDLE_SHARE = 0.25  # of the working set: so many members may be outside it
+    GROWTH = 1.05  # room made at a time: every page that is touched costs
+
+    def __init__(self, n: int, largest: int, dtype: np.dtype[np.floating]) -> None:
+        self.largest = min(n, largest)
+        self.members: IntArray = np.empty(0, dtype=np.int64)
+        self.room = np.empty(self.largest**2, dtype=dtype)
+        self._values = np.empty(self.largest**2, dtype=dtype)
+        self._stride = 0
+        self._is_member = np.zeros(n, dtype=bool)
+
+    @property
+    def kernel(self) -> np.ndarray:
+        """The block of all members."""
+        q = len(self.members)
+        return self._square()[:q, :q]
+
+    def _square(self) -> np.ndarray:
+        return self._values[: self._stride**2].reshape(self._stride, self._stride)
+
+    def missing(self, W: IntArray) -> IntArray:
+        """The samples of ``W`` that are not members yet; makes room for them by leaving idle members out."""
+        new = W[~self._is_member[W]]
+        idle = len(self.members) + len(new) - len(W)
+        if idle > self.IDLE_SHARE * len(W) or len(W) + idle > self.largest:
+            self._retain(np.isin(self.members, W))
+        return new
+
+    def extend(self, new: IntArray, rows: np.ndarray, slots: IntArray, n_threads: int) -> None:
+        """Add members, whose kernel rows against all samples are ``rows[slots]``."""
+        self._add(new, rows, slots, None, n_threads)
+
+    def extend_by(self, new: IntArray, rows: np.ndarray, n_threads: int) -> None:
+        """Add members, given their kernel rows against the members (the new ones last) only."""
+        self._add(new, rows, np.arange(len(new)), np.arange(rows.shape[1]), n_threads)
+
+    def _add(
+        self, new: IntArray, rows: np.ndarray, slots: IntArray, columns: IntArray | None, n_threads: int
+    ) -> None:
+        old = len(self.members)
+        self._widen(old + len(new))
+        self.members = np.concatenate([self.members, new])
+        self._is_member[new] = True
+        columns = self.members if columns is None else columns
+        _core.extend_block(self._square(), old, rows, slots, columns, n_threads)
+
+    def _widen(self, count: int) -> None:
+        """Move the rows apart to make room for ``count`` members; only memory in use is ever touched."""
+        if count <= self._stride:
+            return
+        old, self._stride = self._stride, min(self.largest, int(self.GROWTH * count))
+        _core.widen_block(self._values, len(self.members), old, self._stride)
+
+    def _retain(self, kept: np.ndarray) -> None:
+        _core.retain_block(self._square(), np.flatnonzero(kept))
+        self._is_member[self.members[~kept]] = False
+        self.members = self.members[kept]

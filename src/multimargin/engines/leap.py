@@ -1,0 +1,221 @@
+"""A leap: all samples at once, with a kernel of low rank.
+
+A wide Gaussian, a linear or a polynomial kernel of few features is nearly of low rank: a pivoted Cholesky
+factorisation with p columns leaves little of K,
+
+    K ≈ L Lᵀ + diag(d),   L (n, p),   d_i = K_ii - ‖l_i‖² ≥ 0.
+
+Such problems are the hardest for coordinate descent (thousands of samples whose classes are almost tied), and
+the easiest for the predictor-corrector method: with D' = D + d and P = 1/D', elimination of dλ sample by
+sample and of dz by the Woodbury identity leave one system of m p unknowns,
+
+    (I + Σ_i Q_i ⊗ l_i l_iᵀ) v = rhs,   Q_i = diag(P_i) - P_i P_iᵀ / Σ_r P_ir   (m, m).
+
+Only classes that compete for a sample couple noticeably, fewer and fewer as the method goes on: the others'
+coupling is left out of the matrix, and conjugate gradients with its Cholesky factor as preconditioner put it
+right. The point found is optimal for the approximate kernel, and a start for the exact one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from ...inner.predictor_corrector import PairProblem
+from ...problems.crammer_singer import coefficients
+from ...system.typing import FloatArray, LabelArray
+from ..base import Engine
+
+_WORK_OF_DESCENT = 2.0  # multiply-adds that take as long as one unit of descent's work
+_TYPICAL_STEPS = 30
+_ERROR_WEIGHT = 10.0  # √C trace(K - L Lᵀ) times this is how much longer the way from the leap will be
+_RANK_DONE = 1e-12  # of the largest K_ii: nothing is left to factor
+_COUPLED = 0.05  # of the sample's largest Q_rr: classes whose coupling enters the matrix
+_NOTICED = 1e-4  # Q_rr ‖l_i‖² below this hardly changes the identity
+_DENSE = 0.3  # share of coupled pairs above which one product with all of them is faster
+_CHUNK = 2048  # samples at once
+_CG_STEPS = 60
+_CG_SHARE = 1e-18  # of the squared residual
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """When to leap.
+
+    Parameters
+    ----------
+    most : int
+        Largest rank.
+    hopeless : float
+        No leap where what is left of the kernel makes the way from there to the optimum so many times longer.
+    max_iter : int
+        Largest number of steps.
+    """
+
+    handles: ClassVar[frozenset[str]] = frozenset({"simplex"})
+    most: int = 40
+    hopeless: float = 100.0
+    max_iter: int = 60
+
+
+class Leap:
+    """One fit's leap: taken once, when all blocks so far have cost as much as it will."""
+
+    def __init__(self, rule: LowRank, engine: Engine) -> None:
+        self.rule, self.engine = rule, engine
+        self.due = self._work(1)
+        self.factor: FloatArray | None = None
+
+    def take(self, tol: float) -> bool:
+        """Leap if it is time, and some sample violates. Returns whether the engine's point changed."""
+        task, engine = self.engine.task, self.engine
+        if engine.work * _WORK_OF_DESCENT < self.due or not len(engine.worst(1, above=tol).ids):
+            return False
+        if self.factor is None:
+            self.factor = self._plan()
+            if engine.work * _WORK_OF_DESCENT < self.due:
+                return False
+        self.due = np.inf
+        if self._bytes(self.factor.shape[1]) > engine.workspace_bytes():
+            return False
+        problem = _LowRankProblem(self.factor, engine.diagonal, task.y, task.C, task.m)
+        problem.minimise(tol, self.rule.max_iter)
+        return engine.move(problem.coefficients())
+
+    def _plan(self) -> FloatArray:
+        """Factor the kernel, and choose the rank: work × how much longer the rest of the way will be."""
+        L, traces = pivoted_cholesky(self.engine, self.rule.most)
+        if not len(traces):  # K = 0: nothing to approximate
+            self.due = np.inf
+            return L
+        longer = 1.0 + _ERROR_WEIGHT * np.sqrt(self.engine.task.C.max()) * traces
+        works = np.array([self._work(k + 1) for k in range(len(traces))])
+        best = int(np.argmin(works * longer))
+        self.due = works[best] if longer[best] <= self.rule.hopeless else np.inf
+        return np.ascontiguousarray(L[:, : best + 1])
+
+    def _work(self, rank: int) -> float:
+        n, size = self.engine.n, self.engine.m * rank
+        return _TYPICAL_STEPS * (n * (0.2 * size**2 + 40.0 * size + 150.0 * self.engine.m) + size**3 / 3)
+
+    def _bytes(self, rank: int) -> int:
+        n, m = self.engine.n, self.engine.m
+        return 8 * (20 * n * m + 3 * n * rank + (m * rank) ** 2 + m * rank * min(n, _CHUNK))
+
+
+def pivoted_cholesky(engine: Engine, most: int) -> tuple[FloatArray, FloatArray]:
+    """L, and trace(K - L Lᵀ) after each of its columns; the next pivot is the sample with most left."""
+    rest, L, traces = engine.diagonal.copy(), np.zeros((engine.n, most), order="F"), []
+    least = _RANK_DONE * rest.max()
+    for k in range(most):
+        pivot = int(np.argmax(rest))
+        if rest[pivot] <= least:
+            break
+        column = engine.column(pivot) - L[:, :k] @ L[pivot, :k]
+        L[:, k] = column / np.sqrt(rest[pivot])
+        rest = np.maximum(rest - L[:, k] ** 2, 0.0)
+        traces.append(float(rest.sum()))
+    return L[:, : len(traces)], np.array(traces)
+
+
+class _LowRankProblem(PairProblem):
+    """The whole problem with K ≈ L Lᵀ + diag(rest); arrays of pairs are (m, n) inside."""
+
+    def __init__(self, L: FloatArray, diagonal: FloatArray, y: LabelArray, C: FloatArray, m: int) -> None:
+        n = len(y)
+        self.L, self.LT = L, np.ascontiguousarray(L.T)
+        self.norm, self.diagonal = (L**2).sum(axis=1), diagonal
+        self.rest = np.maximum(diagonal - self.norm, _RANK_DONE * diagonal.max())
+        self.y, self.budget, self.m = y, C, m
+        self.of, self.r = np.tile(np.arange(n), m), np.repeat(np.arange(m), n)
+        self.z = np.tile(C / m, m)
+        own = self.r == y[self.of]
+        self.gradient = own + self._multiply(self.z - np.where(own, C[self.of], 0.0))
+        spread = np.ptp(self.gradient.reshape(m, n), axis=0)
+        self._start(float(spread.mean()))
+
+    def _multiply(self, v: FloatArray) -> FloatArray:
+        V = v.reshape(self.m, -1)
+        return np.asarray((V @ self.L) @ self.LT + self.rest * V).ravel()
+
+    def _factor(self, D: FloatArray) -> bool:
+        self.P = 1.0 / (D.reshape(self.m, -1) + self.rest)
+        self.total = self.P.sum(axis=0)
+        others = self._others()
+        Q = self.P * others / self.total  # the diagonals of Q_i
+        coupled = (Q >= _COUPLED * Q.max(axis=0)) & (Q * self.norm > _NOTICED)
+        M = self._coupling(self.P * coupled / np.sqrt(self.total), coupled)
+        p = self.L.shape[1]
+        for a in range(self.m):
+            part = slice(a * p, a * p + p)
+            M[part, part] = (self.LT * Q[a]) @ self.L
+        M.flat[:: len(M) + 1] += 1.0
+        self.cholesky, failed = lapack.dpotrf(M, lower=1, overwrite_a=1)
+        return not failed
+
+    def _others(self) -> FloatArray:
+        """Σ_{q ≠ r} P_iq, without cancellation where one class outweighs the others."""
+        top, every = self.P.argmax(axis=0), np.arange(self.P.shape[1])
+        others = self.total - self.P
+        without = self.P.copy()
+        without[top, every] = 0.0
+        others[top, every] = without.sum(axis=0)
+        return np.asarray(others)
+
+    def _coupling(self, V: FloatArray, coupled: np.ndarray) -> np.ndarray:
+        """- Σ_i V_i V_iᵀ ⊗ l_i l_iᵀ below the diagonal blocks, in LAPACK's order."""
+        p, size = self.L.shape[1], self.m * self.L.shape[1]
+        M = np.zeros((size, size), order="F")
+        if coupled.mean() > _DENSE:
+            for first in range(0, V.shape[1], _CHUNK):
+                part = slice(first, first + _CHUNK)
+                B = (V[:, None, part] * self.LT[None, :, part]).reshape(size, -1)
+                M = blas.dsyrk(-1.0, B.T, beta=1.0, c=M, trans=1, lower=1, overwrite_c=1)
+            return M
+        for a in range(self.m):
+            with_a = np.flatnonzero(coupled[a])
+            for b in range(a):
+                both = with_a[coupled[b, with_a]]
+                if len(both):
+                    L = self.L[both]
+                    M[a * p : a * p + p, b * p : b * p + p] = -(L.T * (V[a, both] * V[b, both])) @ L
+        return M
+
+    def _project(self, T: FloatArray) -> FloatArray:
+        """Q_i t_i of every sample."""
+        scaled = self.P * T
+        return np.asarray(scaled - self.P * (scaled.sum(axis=0) / self.total))
+
+    def _solve(self, t: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        T = t.reshape(self.m, -1)
+        direct = self._project(T) + self.P * (u / self.total)
+        W = self._conjugate_gradients(direct @ self.L) @ self.LT
+        dl = ((self.P * (W - T)).sum(axis=0) + u) / self.total
+        return (direct - self._project(W)).ravel(), dl
+
+    def _conjugate_gradients(self, rhs: FloatArray) -> FloatArray:
+        """The solution (m, p) of the system in the module's head."""
+        v, residual = np.zeros_like(rhs), rhs.copy()
+        step = better = self._precondition(residual)
+        rho = start = float(np.vdot(residual, better))
+        for _ in range(_CG_STEPS):
+            if not rho > _CG_SHARE * start:
+                break
+            image = step + self._project(step @ self.LT) @ self.L
+            length = rho / float(np.vdot(step, image))
+            v += length * step
+            residual -= length * image
+            better = self._precondition(residual)
+            rho, last = float(np.vdot(residual, better)), rho
+            step = better + (rho / last) * step
+        return v
+
+    def _precondition(self, v: FloatArray) -> FloatArray:
+        return np.asarray(lapack.dpotrs(self.cholesky, v.ravel(), lower=1)[0].reshape(v.shape))
+
+    def coefficients(self) -> FloatArray:
+        """α of all samples."""
+        return coefficients(self._rounded().reshape(self.m, -1).T.copy(), self.y, self.budget)

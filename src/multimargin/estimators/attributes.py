@@ -1,0 +1,33 @@
+"""From coefficients to the attributes of a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...engines.base import Task
+from ...system.typing import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class ModelMaker:
+    """Makes the attributes of a model; used at the end of a fit, and on the way by callbacks."""
+
+    task: Task
+    labels: np.ndarray
+    kept: IntArray  # row numbers of the samples of the task
+
+    def __call__(self, alpha: FloatArray, bias: FloatArray) -> dict[str, Any]:
+        kernel = self.task.kernel
+        ids = np.flatnonzero(alpha.any(axis=1))
+        rows = self.kept[ids]
+        return {
+            "classes_": self.labels,
+            "support_": rows,
+            "dual_coef_": alpha[ids],
+            "intercept_": bias,
+            "_kernel": kernel,
+            "_support": kernel.support(self.task.X, rows if kernel.pairwise else ids),
+        }

@@ -1,0 +1,157 @@
+"""What the estimators share: checking labels and weights, limits, observers, certificates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+
+from ...run.monitor import Monitor, Observer
+from ...run.progress import Progress, SklearnCallbacks
+from ...solution import Certified
+from ...system.typing import FloatArray, IntArray, LabelArray
+from ...system.warn import warn_user
+from ..callbacks import CallbackSupportMixin, callback_context
+from ..costs import check_weights
+from .validation import check_choice, check_integer, check_number
+
+AnySolution = TypeVar("AnySolution", bound=Certified)
+
+
+class Rows(NamedTuple):
+    """The training rows of positive weight."""
+
+    kept: IntArray  # their numbers
+    labels: np.ndarray  # the classes
+    y: LabelArray  # 0..m-1
+    weight: FloatArray
+
+
+class MachineClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """Base of the estimators of this package."""
+
+    tol: float
+    max_iter: int
+    time_limit: float | None
+    n_threads: int | None
+    random_state: Any
+    verbose: int
+    callback: Callable[..., object] | None
+    on_interrupt: str
+    classes_: np.ndarray
+
+    def _rows(self, y: np.ndarray, sample_weight: Any) -> Rows:
+        if y.dtype.kind not in "iub":  # integers are classes
+            check_classification_targets(y)
+        weight = check_weights(sample_weight, len(y))
+        kept = np.flatnonzero(weight)
+        if not len(kept):
+            raise ValueError("All sample weights are zero; some samples need a positive weight.")
+        labels, coded = np.unique(y[kept], return_inverse=True)
+        if 2 * len(labels) >= len(kept):  # perhaps no classes after all: scikit-learn's warning
+            check_classification_targets(y)
+        if len(labels) < 2:
+            raise ValueError(
+                f"At least 2 classes are needed, but rows of positive weight have {len(labels)} class: "
+                f"{labels.tolist()}."
+            )
+        return Rows(kept, labels, coded.astype(np.int32), weight[kept])
+
+    def _seed(self) -> int:
+        """The seed of a fit; a fixed one without ``random_state``."""
+        return 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))
+
+    def _train(
+        self,
+        run: Callable[[Monitor], AnySolution],
+        X: Any,
+        y: Any,
+        *,
+        now: Callable[[], dict[str, Any]],
+        final: Callable[[AnySolution], dict[str, Any]],
+        max_iter: int = -1,
+    ) -> AnySolution:
+        """Run a solver under a monitor, with progress display and scikit-learn's callbacks.
+
+        ``now`` makes the attributes of a model from the solver's current point, ``final`` from its solution.
+        """
+        progress = Progress(self.tol, int(self.verbose), type(self).__name__) if self.verbose else None
+        observers: list[Observer] = [o for o in (progress, self.callback) if o is not None]
+        context = callback_context(self, max_iter)
+        if context is not None:
+            observers.append(SklearnCallbacks(self, context, X, y, now))
+            context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        with progress or nullcontext():
+            solution = run(Monitor(max_iter, self.time_limit, observers))
+            if progress is not None:
+                progress.finish(solution)
+        if context is not None:
+            context.call_on_fit_task_end(estimator=self, X=X, y=y, reconstruction_attributes=final(solution))
+        return solution
+
+    def _store_certificate(self, solution: Certified) -> None:
+        self.status_ = solution.status
+        self.n_iter_ = len(solution.trace)
+        self.violation_ = solution.violation
+        self.primal_objective_ = solution.primal
+        self.dual_objective_ = solution.dual
+        self.duality_gap_ = solution.gap
+        self.trace_ = solution.trace
+
+    def _warn_unless_converged(self, solution: Certified) -> None:
+        if not solution.status.converged:
+            warn_user(
+                f"{type(self).__name__} {solution.status} Largest violation {solution.violation:.3g} "
+                f"(tol {self.tol:g}), duality gap {solution.gap:.3g} of {solution.primal:.6g}.",
+                ConvergenceWarning,
+            )
+
+    def _check_common_params(self) -> None:
+        check_choice("on_interrupt", self.on_interrupt, ("raise", "keep"))
+        check_number("tol", self.tol)
+        if self.time_limit is not None:
+            check_number("time_limit", self.time_limit)
+        if self.n_threads is not None:
+            check_integer("n_threads", self.n_threads, 1)
+        check_integer("max_iter", self.max_iter, -1)
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(f"callback must be callable or None, got {self.callback!r}.")
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Scores of every class; of two classes one."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class with the largest score.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            New data; for a precomputed kernel, (n_samples, n_training_samples) values of it.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Predicted labels; the smallest in a tie.
+        """
+        scores = self.decision_function(X)
+        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def margins(scores: FloatArray) -> FloatArray:
+    """Scores as scikit-learn wants them: for two classes the second minus the first, or c-svc's one."""
+    if scores.shape[1] == 1:
+        return scores[:, 0]
+    return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores

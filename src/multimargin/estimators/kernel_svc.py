@@ -1,0 +1,372 @@
+"""The estimators: validate → solve → attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ...engines import EngineOptions, find_engine
+from ...engines.base import Engine, Task
+from ...kernels import Kernel, make_kernel
+from ...methods.bias import proximal_weight
+from ...methods.decomposition import Decomposition
+from ...methods.table import find_method
+from ...problems import PROBLEMS
+from ...run.monitor import Monitor
+from ...solution import Solution, TraceRow
+from ...system.data import STORED, canonical, same_storage
+from ...system.memory import cache_bytes
+from ...system.threads import effective_threads
+from ...system.typing import FloatArray
+from ..attributes import ModelMaker
+from ..base import MachineClassifier, Rows, margins
+from ..callbacks import with_callbacks
+from ..costs import sample_costs
+from .label_noise import LabelNoiseMixin
+from .validation import check_choice, check_integer, check_number
+
+_DATA: dict[str, Any] = {  # what scikit-learn's validate_data is asked for
+    "accept_sparse": "csr",
+    "dtype": STORED,
+    "order": "C",
+    "accept_large_sparse": True,
+}
+_BIAS = ("none", "regularized", "free")
+
+
+class KernelSVC(LabelNoiseMixin, MachineClassifier):
+    """Exact multiclass kernel support vector machine with a certificate of optimality.
+
+    All classes are trained in one problem. For the Crammer-Singer machine, for example, the dual
+
+        min ½ ⟨α, Kα⟩ - Σ_i α_{i,y_i}   subject to   α_i ≤ C_i e_{y_i},  Σ_r α_ir = 0
+
+    is solved until every sample meets its optimality condition to ``tol``, which is then proved in
+    float64; ``duality_gap_`` bounds how far both objectives are from the optimum.
+
+    Parameters
+    ----------
+    machine : str, default="crammer-singer"
+        Which multiclass machine: "crammer-singer" (one slack a sample), "weston-watkins" (one a sample and
+        class), "lee-lin-wahba" (scores sum to zero), "msvm2" (the same with squared slacks), "one-vs-rest"
+        (a binary machine for every class, trained together) or, for two classes, "c-svc" (what
+        scikit-learn's ``SVC`` solves).
+    C : float, default=1.0
+        Cost of a margin error; multiplied by class and sample weights.
+    kernel : str, callable or kernel object, default="rbf"
+        "linear", "rbf", "poly", "sigmoid", "laplacian", "precomputed", a function of two sample arrays
+        that returns their matrix of values, or an object from :mod:`multimargin.kernels`.
+    degree : int, default=3
+        Degree of "poly".
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient of "rbf", "poly", "sigmoid" and "laplacian": 1 / (n_features · X.var()),
+        1 / n_features, or the number given.
+    coef0 : float, default=0.0
+        Constant of "poly" and "sigmoid".
+    bias : {"none", "regularized", "free"}, default="none"
+        "regularized" gives every class a bias that is penalised like the weights (kernel K + 1), "free" one
+        that is not penalised. "c-svc" has a free bias by definition.
+    solver : str or Decomposition, default="auto"
+        "auto" (fastest), a paper's method by name ("mcsvm", "ell-based", "dasmc", "msvmpack"; "vpdt" and
+        "svm-light" for c-svc), or a :class:`multimargin.Decomposition` built by hand.
+    tol : float, default=1e-3
+        Largest KKT violation allowed, in units of the margin; for "msvmpack" the duality gap, as a share of
+        the primal (its authors' is 0.02). "auto" goes further on problems of at most 100 samples, where that
+        costs milliseconds.
+    max_iter : int, default=-1
+        Largest number of outer iterations; -1 is no limit.
+    time_limit : float or None, default=None
+        Seconds after which the solver stops at its current point. Looked at between outer iterations; the
+        final proof comes on top.
+    cache_size : float or "auto", default="auto"
+        MB (10**6 bytes) for kernel rows and blocks; "auto" is half of the free memory, and plenty for
+        up to 512 samples.
+    working_set_size : int or "auto", default="auto"
+        Samples optimised together; "auto" is the method's own choice.
+    shrinking : bool, default=True
+        Leave samples that have met their condition for several checks out of the next ones. The final
+        proof always covers all samples.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of ``C`` for each class.
+    engine : {"auto", "cpu", "numpy"}, default="auto"
+        Where the work is done: "cpu" is native and threaded, "numpy" the plain specification.
+    n_threads : int or None, default=None
+        Threads, BLAS included; None is every core.
+    dtype : {"auto", "float32", "float64"}, default="auto"
+        Precision of kernel rows; "auto" is float32 where that is safe and pays. The dual state is always
+        float64, and so is the final proof. How rows are computed is the data's choice: see ``X`` of ``fit``.
+    warm_start : bool, default=False
+        Start from the previous solution, if it was for as many rows.
+    random_state : int, RandomState or None, default=None
+        Seed of the order in which samples are visited. None is a fixed seed: fits are reproducible.
+    verbose : int, default=0
+        1 shows progress (a bar where tqdm is installed); 2 shows lines, and at the end where the time went.
+    callback : callable or None, default=None
+        Called with a :class:`multimargin.solution.TraceRow` after every outer iteration; a true answer
+        stops the fit.
+    on_interrupt : {"raise", "keep"}, default="raise"
+        What Ctrl-C does: raise ``KeyboardInterrupt``, or keep the current point as a model whose
+        ``status_`` says that it was interrupted.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (m,)
+        The labels.
+    support_ : ndarray of shape (n_SV,)
+        Row numbers of the support vectors, ascending.
+    dual_coef_ : ndarray of shape (n_SV, m), or (n_SV, 1) for "c-svc"
+        Their coefficients α: scores are Σ_i α_i K(x_i, x) + intercept, whatever the machine.
+    intercept_ : ndarray of shape (m,), or (1,) for "c-svc"
+        Bias of each class (zeros for ``bias="none"``).
+    n_iter_ : int
+        Outer iterations.
+    status_ : Status
+        Why the solver stopped.
+    violation_ : float
+        Largest KKT violation, in units of the margin.
+    primal_objective_, dual_objective_, duality_gap_ : float
+        Certified in float64; the dual is minimised, and the gap is their sum. The gap is a proof for
+        positive semidefinite kernels only.
+    trace_ : Trace
+        One row an outer iteration; ``trace_.info`` has what was used and, as "profile", the seconds of each
+        phase.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, if the training data had them.
+
+    Examples
+    --------
+    >>> from multimargin import KernelSVC
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = KernelSVC(C=10).fit(X, y)
+    >>> model.predict(X[:1])
+    array([0])
+    >>> bool(model.duality_gap_ <= 1e-3 * model.primal_objective_)
+    True
+    """
+
+    def __init__(
+        self,
+        machine: str = "crammer-singer",
+        C: float = 1.0,
+        *,
+        kernel: str | Callable[[Any, Any], Any] | Kernel = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        bias: str = "none",
+        solver: str | Decomposition = "auto",
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        time_limit: float | None = None,
+        cache_size: float | str = "auto",
+        working_set_size: int | str = "auto",
+        shrinking: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        engine: str = "auto",
+        n_threads: int | None = None,
+        dtype: str = "auto",
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Callable[[TraceRow], object] | None = None,
+        on_interrupt: str = "raise",
+    ) -> None:
+        self.machine = machine
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.bias = bias
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.cache_size = cache_size
+        self.working_set_size = working_set_size
+        self.shrinking = shrinking
+        self.class_weight = class_weight
+        self.engine = engine
+        self.n_threads = n_threads
+        self.dtype = dtype
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+        self.on_interrupt = on_interrupt
+
+    # -- fit ---------------------------------------------------------------------------------------
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train the machine.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data; (n_samples, n_samples) kernel values for ``kernel="precomputed"``. Integers of 8 or
+            16 bits and bool are kept as they are; they, and floats that are such integers times one scale
+            (``X / 255``), have exact integer kernels of their own. ``trace_.info["kernel_form"]`` says which.
+        y : array-like of shape (n_samples,)
+            Labels of any kind.
+        sample_weight : array-like of shape (n_samples,) or None
+            Factors of ``C`` for each sample. Samples of weight 0 are left out.
+
+        Returns
+        -------
+        self : KernelSVC
+            The fitted estimator.
+        """
+        self._check_params()
+        X, y = validate_data(self, X, y, **_DATA)
+        X = canonical(X)
+        rows = self._rows(y, sample_weight)
+        task = self._task(X, rows, sample_weight is not None)
+        model = ModelMaker(task, rows.labels, rows.kept)
+        solution = self._solve(task, model, X, y)
+        self._store(task, model, X.shape[0], solution)
+        self._warn_unless_converged(solution)
+        return self
+
+    def _task(self, X: Any, rows: Rows, weighted: bool) -> Task:
+        """The problem to solve, on the rows of positive weight."""
+        kept, labels, y, weight = rows
+        kernel = make_kernel(self.kernel, degree=self.degree, gamma=self.gamma, coef0=self.coef0)
+        if kernel.pairwise and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"kernel='precomputed' needs a square matrix of kernel values to fit, got shape {X.shape}."
+            )
+        problem = PROBLEMS[self.machine](len(labels))
+        C = self.C * sample_costs(self.class_weight, labels, y, weight)
+        start = self._previous_alpha(X.shape[0], labels, problem.columns)
+        if start is not None:
+            start = problem.shrink_into(start[kept], y, C)
+        if len(kept) < X.shape[0]:
+            X = X[kept][:, kept] if kernel.pairwise else X[kept]
+        kernel = kernel.resolve(X, weight if weighted else None)
+        offset = 1.0 if self.bias == "regularized" else 0.0
+        if self.bias == "free" and not problem.balanced:
+            offset = proximal_weight(kernel.diagonal(X), C, len(labels))
+        bias = self.intercept_ if start is not None and self._free_bias else None
+        return Task(problem, kernel, X, y, C, offset, start, bias)
+
+    def _solve(self, task: Task, model: ModelMaker, X: Any, y: Any) -> Solution:
+        method = self._method()
+        seed = self._seed()
+        options = EngineOptions(
+            effective_threads(self.n_threads),
+            cache_bytes(self.cache_size, len(task.y)),
+            method.block_share,
+            self.dtype,
+            bool(self.shrinking),
+            seed,
+            method.lazy_blocks,
+        )
+        engine: Engine
+
+        def run(monitor: Monitor) -> Solution:
+            nonlocal engine
+            engine = find_engine(self.engine)(task, options)
+            monitor.trace.info["solver"] = self.solver if isinstance(self.solver, str) else repr(self.solver)
+            return method.run(
+                engine,
+                monitor,
+                tol=self.tol,
+                rng=np.random.default_rng(seed),
+                free_bias=self._free_bias,
+                keep_interrupted=self.on_interrupt == "keep",
+            )
+
+        return self._train(
+            run,
+            X,
+            y,
+            now=lambda: model(engine.result()[0], engine.intercept),
+            final=lambda solution: model(solution.alpha, solution.bias),
+            max_iter=self.max_iter,
+        )
+
+    def _store(self, task: Task, model: ModelMaker, rows: int, solution: Solution) -> None:
+        for name, value in model(solution.alpha, solution.bias).items():
+            setattr(self, name, value)
+        ids = np.searchsorted(model.kept, self.support_)
+        self._store_certificate(solution)
+        self._labels = task.y
+        self._kept = model.kept
+        self._rows_fitted = rows
+        self._costs = task.C
+        self._problem = task.problem
+        scores = solution.scores[ids] + (solution.bias if self._free_bias else 0.0)
+        self._support_loss = task.problem.loss(scores, task.y[ids], np.ones(len(ids)))
+
+    # -- predict -----------------------------------------------------------------------------------
+    def decision_function(self, X: Any) -> FloatArray:
+        """Scores of every class; for two classes the second score minus the first, as in scikit-learn.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            New data, or (n_samples, n_training_samples) kernel values.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, m) or (n_samples,)
+            The largest score is the predicted class.
+        """
+        check_is_fitted(self)
+        X = canonical(validate_data(self, X, reset=False, **_DATA))
+        X, support = (X, self._support) if self._kernel.pairwise else same_storage(X, self._support)
+        scores = find_engine(self.engine).scores(
+            self._kernel, support, self.dual_coef_, X, n_threads=effective_threads(self.n_threads)
+        )
+        scores += self.intercept_
+        return margins(scores)
+
+    # -- validation --------------------------------------------------------------------------------
+    def _check_params(self) -> None:
+        check_choice("machine", self.machine, tuple(PROBLEMS))
+        check_choice("bias", self.bias, _BIAS)
+        if self.bias == "regularized" and PROBLEMS[self.machine].balanced:
+            raise ValueError(
+                f"machine={self.machine!r} has a free bias; bias='regularized' is for the other machines, "
+                "'one-vs-rest' among them."
+            )
+        check_choice("dtype", self.dtype, ("auto", "float32", "float64"))
+        self._check_common_params()
+        check_number("C", self.C)
+        if self.cache_size != "auto":
+            check_number("cache_size", self.cache_size, positive=False)
+        if self.working_set_size != "auto":
+            check_integer("working_set_size", self.working_set_size, 1)
+        find_engine(self.engine)
+        self._method()
+
+    @property
+    def _free_bias(self) -> bool:
+        return self.bias == "free" or PROBLEMS[self.machine].balanced
+
+    def _method(self) -> Decomposition:
+        return find_method(self.solver, self.working_set_size, self.machine, self._free_bias)
+
+    def _previous_alpha(self, n: int, labels: np.ndarray, columns: int) -> FloatArray | None:
+        """The previous solution, if it is of this problem's shape."""
+        if not self.warm_start or not hasattr(self, "dual_coef_"):
+            return None
+        same = self._rows_fitted == n and np.array_equal(self.classes_, labels)
+        if not same or self.dual_coef_.shape[1] != columns:
+            return None
+        alpha = np.zeros((n, columns))
+        alpha[self.support_] = self.dual_coef_
+        return alpha
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        pairwise = self.kernel == "precomputed" or getattr(self.kernel, "pairwise", False)
+        tags.input_tags.pairwise = bool(pairwise)
+        tags.classifier_tags.multi_class = self.machine != "c-svc"
+        return tags

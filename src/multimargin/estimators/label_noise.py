@@ -1,0 +1,98 @@
+"""What the dual says about the training labels (Crammer & Singer 2001, Sections 3 and 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ...problems import Problem
+from ...system.typing import FloatArray, IntArray, LabelArray
+from .validation import check_integer
+
+
+class LabelNoiseMixin:
+    """Methods of a fitted machine that look back at its training rows."""
+
+    classes_: np.ndarray
+    support_: IntArray
+    dual_coef_: FloatArray
+    _kept: IntArray  # numbers of the training rows of positive weight, ascending
+    _labels: LabelArray  # of those rows
+    _costs: FloatArray  # of those rows
+    _problem: Problem
+    _support_loss: FloatArray  # of the support vectors, for unit cost
+
+    def label_distribution(self, i: Any) -> FloatArray:
+        """How the machine spreads training row ``i`` over the classes.
+
+        All mass is on the label for a row that is no support vector, and on the classes it is confused with
+        otherwise. Crammer-Singer: η_i = e_y - α_i / C_i (their Section 3). The others, with their dual
+        variables β: β_ir / ((m - 1) C_i) for Weston-Watkins and Lee-Lin-Wahba; β_ir / (2 m C_i + Σ β) for
+        M-SVM²; β_ir / (m C_i) for one-vs-rest, where what the label's own machine pays is spread over the
+        others; β_i / C_i for c-svc; and the rest on the label.
+
+        Parameters
+        ----------
+        i : int or array-like of int
+            Row number(s) of the training data.
+
+        Returns
+        -------
+        eta : ndarray of shape (m,) or (len(i), m)
+            Non-negative, summing to 1.
+
+        Examples
+        --------
+        >>> from multimargin import KernelSVC
+        >>> float(KernelSVC().fit([[0.0], [1.0], [2.0]], [0, 1, 0]).label_distribution(1).sum())
+        1.0
+        """
+        check_is_fitted(self)
+        rows = np.atleast_1d(np.asarray(i))
+        if not np.issubdtype(rows.dtype, np.integer):
+            raise TypeError(f"i must be a row number or an array of row numbers, got {i!r}.")
+        at = np.searchsorted(self._kept, rows)
+        if rows.ndim != 1 or (at == len(self._kept)).any() or (self._kept[at] != rows).any():
+            raise ValueError(
+                f"i must name training rows of positive weight (there are {len(self._kept)}), got {i!r}."
+            )
+        alpha = np.zeros((len(rows), self.dual_coef_.shape[1]))
+        where = np.searchsorted(self.support_, rows)
+        is_support = np.append(self.support_, -1)[where] == rows
+        alpha[is_support] = self.dual_coef_[where[is_support]]
+        eta = self._problem.label_distribution(alpha, self._labels[at], self._costs[at])
+        return eta[0] if np.ndim(i) == 0 else eta
+
+    def suspects(self, k: int = 10) -> IntArray:
+        """The training rows most likely mislabelled.
+
+        Ranked by the loss for unit cost, whatever the machine, and among equals by the norm of α_i / C_i,
+        which Crammer & Singer's Section 8 proposes: with bounds, that norm is the same for too many rows.
+
+        Parameters
+        ----------
+        k : int, default=10
+            How many.
+
+        Returns
+        -------
+        rows : ndarray of shape (at most k,)
+            Row numbers of support vectors, most suspicious first.
+
+        Examples
+        --------
+        >>> from multimargin import KernelSVC
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> y[10] = 2
+        >>> KernelSVC().fit(X, y).suspects(1)
+        array([10])
+        """
+        check_is_fitted(self)
+        check_integer("k", k, 1)
+        costs = self._costs[np.searchsorted(self._kept, self.support_)]
+        norms = np.linalg.norm(self.dual_coef_, axis=1) / costs
+        order = np.lexsort((-norms, -self._support_loss.round(6)))
+        return np.asarray(self.support_[order[: int(k)]])

@@ -1,0 +1,32 @@
+"""Checks of parameters; every message says what was wrong and what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from numbers import Integral, Real
+
+import numpy as np
+
+
+def check_choice(name: str, value: object, choices: Collection[str]) -> None:
+    """``value`` must be one of the names."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
+
+
+def check_number(name: str, value: object, *, positive: bool = True) -> None:
+    """``value`` must be a finite number, positive or at least not negative."""
+    what = "a finite number > 0" if positive else "a finite number >= 0"
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be {what}, got {value!r}.")
+    number = float(value)
+    if not np.isfinite(number) or number < 0 or (positive and number == 0):
+        raise ValueError(f"{name} must be {what}, got {value!r}.")
+
+
+def check_integer(name: str, value: object, least: int) -> None:
+    """``value`` must be an integer of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer >= {least}, got {value!r}.")
+    if int(value) < least:
+        raise ValueError(f"{name} must be an integer >= {least}, got {value!r}.")

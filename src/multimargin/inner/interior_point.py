@@ -1,0 +1,202 @@
+"""A primal-dual interior point method for the undecided part of a block.
+
+Coordinate descent finds out quickly which coefficients are at their bounds, and then creeps where the kernel
+is nearly singular (small gamma, large C). What is left is small: the pairs (i, r) off their bounds, or about
+to be. Over those the predictor-corrector method is used, where H is block diagonal over classes, K between
+the samples that have the class, and its system
+
+    (H + D) dz - Aᵀ dλ = t,   A dz = u
+
+is solved by one Cholesky factor a class, and one of A (H + D)⁻¹ Aᵀ, as many rows as there are samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+from scipy.linalg import lapack
+
+from ...problems import Problem
+from ...problems.base import ON_BOUND
+from ...problems.crammer_singer import coefficients, simplex_point
+from ...system.typing import FloatArray, IntArray
+from ..base import Finisher
+from ..block import Block
+from .predictor_corrector import PairProblem
+
+_EPS_SHARE = 0.2  # of eps: the rest is for rounding z to its bounds
+_WORK_OF_DESCENT = 3.0  # multiply-adds of a step that take as long as one unit of descent's work
+_TYPICAL_STEPS = 12
+_RIDGES = (0.0, 1e-7, 1e-6, 1e-5)  # of the largest K_ii, tried in turn
+
+
+@dataclass(frozen=True)
+class InteriorPoint(Finisher):
+    """Interior point over the undecided samples of a block; leaves it as it is where those are too many.
+
+    Parameters
+    ----------
+    most : int
+        Largest number of undecided samples.
+    most_work : float
+        Largest number of multiply-adds of a step.
+    most_bytes : float
+        Largest memory for its matrices.
+    latest : float
+        Used only for blocks wanted more exactly than this: before, the classes of most samples are undecided.
+    max_iter : int
+        Largest number of steps.
+
+    Examples
+    --------
+    A kernel so nearly singular that coordinate descent alone would creep:
+
+    >>> from multimargin import Decomposition, KernelSVC
+    >>> from multimargin.inner import CoordinateDescent
+    >>> from multimargin.inner import InteriorPoint
+    >>> from multimargin.working_set import Growing
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> solver = Decomposition(Growing(), CoordinateDescent(finish=InteriorPoint(most=500)))
+    >>> KernelSVC(C=1000, gamma=0.001, solver=solver).fit(X, y).status_.converged
+    True
+    """
+
+    name: ClassVar[str] = "interior-point"
+    handles: ClassVar[frozenset[str]] = frozenset({"simplex"})
+    measure: ClassVar[str] = "psi"
+    most: int = 3000
+    most_work: float = 5e9
+    most_bytes: float = 1e9
+    latest: float = 0.02
+    max_iter: int = 60
+
+    def solve(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
+        rows, listed = self.undecided(block)
+        if not len(rows) or not self._affords(listed):
+            return 0
+        face = _Face(block, rows, listed)
+        steps = face.minimise(_EPS_SHARE * eps, self.max_iter)
+        alpha = face.coefficients()
+        delta = alpha - block.alpha[rows]
+        if not face.change(block.G[rows], delta) < 0:
+            return 0
+        block.alpha[rows] = alpha
+        block.shift_gradient(rows, delta)
+        return steps
+
+    def within(self, work: int, memory: int) -> Self:
+        most = min(self.most_work, work * _WORK_OF_DESCENT / _TYPICAL_STEPS)
+        return replace(self, most_work=most, most_bytes=min(self.most_bytes, memory))
+
+    def fits(self, block: Block, eps: float) -> bool:
+        if eps > self.latest:
+            return False
+        active = simplex_point(block.alpha, block.y, block.C) > ON_BOUND * block.C[:, None]
+        free = active.sum(axis=1) > 1
+        return int(free.sum()) <= self.most and self._affords(active[free])
+
+    def _affords(self, listed: np.ndarray) -> bool:
+        """Whether a step over the listed pairs (samples × classes) keeps to the limits.
+
+        Multiply-adds: a factor and an inverse of every class's block, a factor over the samples. Memory: the
+        block and its inverse of every class, one more of the largest, and the matrix over the samples.
+        """
+        u, s = listed.sum(axis=0, dtype=np.float64), float(len(listed))
+        work = (u**3).sum() + s**3 / 3
+        size = 8 * (2 * (u**2).sum() + 3 * u.max(initial=0.0) ** 2 + s**2)
+        return bool(work <= self.most_work and size <= self.most_bytes)
+
+    def undecided(self, block: Block) -> tuple[IntArray, np.ndarray]:
+        """Samples with a choice of classes to put weight on, and which classes these are.
+
+        The gap of a sample is how far its best class without weight is from those with weight; of one with
+        several classes that have weight it is 0.
+        """
+        z = simplex_point(block.alpha, block.y, block.C)
+        active = z > ON_BOUND * block.C[:, None]
+        lowest = np.where(active, block.G, np.inf).min(axis=1)
+        best_other = np.where(active, -np.inf, block.G).max(axis=1)
+        gap = np.where(active.sum(axis=1) > 1, 0.0, np.maximum(lowest - best_other, 0.0))
+        violation = (block.G.max(axis=1) - lowest).max()
+        rows = np.flatnonzero(gap <= violation)
+        if len(rows) > self.most:
+            rows = np.flatnonzero(gap == 0)
+        if len(rows) > self.most:
+            rows = rows[:0]
+        top = block.G[rows].max(axis=1, keepdims=True)
+        return rows, active[rows] | (block.G[rows] >= top - violation)
+
+
+class _Face(PairProblem):
+    """The problem over the listed pairs of some samples."""
+
+    def __init__(self, block: Block, rows: IntArray, listed: np.ndarray) -> None:
+        self.y, self.C, self.m = block.y[rows], block.C[rows], block.G.shape[1]
+        self.diagonal = block.diagonal[rows]
+        self.sample = [np.flatnonzero(listed[:, r]) for r in range(self.m)]
+        ends = np.cumsum([len(s) for s in self.sample])
+        self.part = [slice(end - len(s), end) for s, end in zip(self.sample, ends, strict=True)]
+        self.of = np.concatenate(self.sample)
+        self.r = np.repeat(np.arange(self.m), [len(s) for s in self.sample])
+        self.H = [block.K[np.ix_(rows[s], rows[s])].astype(np.float64) for s in self.sample]
+        self.fixed = np.where(listed, 0.0, simplex_point(block.alpha[rows], self.y, self.C))
+        z = simplex_point(block.alpha[rows], self.y, self.C)[self.of, self.r]
+        self.budget = np.asarray(np.bincount(self.of, z, len(rows)), dtype=np.float64)
+        inside = self.budget[self.of] / np.bincount(self.of)[self.of]
+        self.z = 0.9 * z + 0.1 * inside
+        self.gradient = -block.G[rows][self.of, self.r] + self._multiply(self.z - z)
+        self._start(0.1)
+
+    def _multiply(self, v: FloatArray) -> FloatArray:
+        return np.concatenate([H @ v[part] for H, part in zip(self.H, self.part, strict=True)])
+
+    def _factor(self, D: FloatArray) -> bool:
+        """(H + D)⁻¹ of every class, and the Cholesky factor of A (H + D)⁻¹ Aᵀ."""
+        schur = np.zeros((len(self.C), len(self.C)))
+        self.inverse = []
+        for H, part, s in zip(self.H, self.part, self.sample, strict=True):
+            inverse = self._inverse(H, D[part])
+            if inverse is None:
+                return False
+            self.inverse.append(inverse)
+            schur[np.ix_(s, s)] += inverse
+        self.schur, failed = lapack.dpotrf(schur, lower=1, overwrite_a=1)
+        return not failed
+
+    def _inverse(self, H: FloatArray, D: FloatArray) -> FloatArray | None:
+        """(H + D + ρ)⁻¹ with the smallest ρ of a few that makes the matrix positive definite, or None.
+
+        float32 rounds the kernel of a nearly singular block to an indefinite one. With ρ the step is that of
+        the problem with ½ ρ ‖Δz‖² about the current point added: shorter, towards the same optimum.
+        """
+        if not len(D):
+            return H
+        for share in _RIDGES:
+            M = H + np.diag(D + share * H.diagonal().max())
+            factor, failed = lapack.dpotrf(M.T, lower=1, overwrite_a=1)  # M.T is M, as LAPACK lays it out
+            if not failed:
+                inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
+                return np.asarray(np.tril(inverse) + np.tril(inverse, -1).T)
+        return None
+
+    def _solve(self, t: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        forward = self._apply(t)
+        dl = lapack.dpotrs(self.schur, u - np.bincount(self.of, forward), lower=1)[0]
+        return forward + self._apply(dl[self.of]), dl
+
+    def _apply(self, t: FloatArray) -> FloatArray:
+        return np.concatenate([M @ t[part] for M, part in zip(self.inverse, self.part, strict=True)])
+
+    def coefficients(self) -> FloatArray:
+        """α of the samples."""
+        z = self.fixed.copy()
+        z[self.of, self.r] = self._rounded()
+        return coefficients(z, self.y, self.C)
+
+    def change(self, G: FloatArray, delta: FloatArray) -> float:
+        """By how much a step of α changes the dual: ⟨G, Δ⟩ + ½ ⟨Δ, H Δ⟩."""
+        d = delta[self.of, self.r]
+        return float(G[self.of, self.r] @ d + 0.5 * d @ self._multiply(d))

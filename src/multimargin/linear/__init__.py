@@ -1,0 +1,1 @@
+"""The linear machine: coordinate descent on the weights, without kernel values."""

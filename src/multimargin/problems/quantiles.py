@@ -1,0 +1,85 @@
+"""Weighted quantiles of all classes at once, and the one mass at which they balance.
+
+Minimising a sum of hinges C_i [b_r - t_ir]_+ over b_r, and filling class r with a given mass at the least
+cost, are the same problem seen from both sides: sort the levels t_ir, add up their weights.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...system.typing import FloatArray
+
+_ROUNDING = 1e-12  # of the whole mass: sums of weights that are closer count as equal
+
+
+class Levels:
+    """For every class r its levels t_ir in ascending order, with weights w_ir ≥ 0 and the mass up to each.
+
+    A mass M fills class r from its smallest level up. The level reached is the weighted quantile of M: one
+    number, or an interval where M is just the mass of some levels (unbounded where M is nothing or all).
+    """
+
+    def __init__(self, t: FloatArray, weight: FloatArray) -> None:
+        levels = np.ascontiguousarray(t.T)
+        self._order = np.argsort(levels, axis=1)
+        self._levels = np.take_along_axis(levels, self._order, axis=1)
+        self._weight = np.take_along_axis(np.ascontiguousarray(weight.T), self._order, axis=1)
+        self.mass = np.cumsum(self._weight, axis=1)  # (m, n)
+        self.total = self.mass[:, -1]
+        self._close = _ROUNDING * float(self.total.max())
+
+    def interval(self, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The smallest and the largest level at which class r holds ``mass[r]``."""
+        m, n = self._levels.shape
+        low, high = np.full(m, -np.inf), np.full(m, np.inf)
+        for r in range(m):
+            first = np.searchsorted(self.mass[r], mass[r] - self._close)
+            if mass[r] > self._close:
+                low[r] = self._levels[r, min(first, n - 1)]
+            after = np.searchsorted(self.mass[r], mass[r] + self._close, side="right")
+            if after < n:
+                high[r] = self._levels[r, after]
+        return low, high
+
+    def fill(self, mass: FloatArray) -> FloatArray:
+        """(n, m) amounts of at most w_ir that sum to ``mass[r]``, at the smallest levels."""
+        before = np.zeros_like(self.mass)
+        before[:, 1:] = self.mass[:, :-1]
+        amounts = np.empty_like(self.mass)
+        filled = np.clip(mass[:, None] - before, 0.0, self._weight)
+        np.put_along_axis(amounts, self._order, filled, axis=1)
+        return np.asarray(amounts.T)
+
+
+def balance(levels: Levels, offset: FloatArray) -> float:
+    """The mass θ at which the levels of the classes sum to zero, class r holding θ - offset_r.
+
+    Σ_r level_r(θ - offset_r) never falls with θ and jumps only where θ - offset_r is the mass of some levels:
+    bisection over those values finds the θ where it passes zero.
+    """
+    least, most = offset.max(), (levels.total + offset).min()
+    theta = (levels.mass + offset[:, None]).ravel()
+    theta = np.unique(np.append(theta[(theta > least) & (theta < most)], [least, most]))
+    first, last = 0, len(theta) - 1
+    while first < last:
+        middle = (first + last) // 2
+        if levels.interval(theta[middle] - offset)[1].sum() >= 0:
+            last = middle
+        else:
+            first = middle + 1
+    return float(theta[first])
+
+
+def inside(low: FloatArray, high: FloatArray) -> FloatArray:
+    """The shortest vector of sum zero between two bounds whose sums have zero between them.
+
+    It is clip(λ, low, high), λ a root of its sum, which is piecewise linear with the bounds as breakpoints.
+    """
+    bounds = np.concatenate([low, high])
+    bounds = bounds[np.isfinite(bounds)]
+    far = 1.0 + float(np.abs(bounds).sum())  # beyond it all finite bounds are outweighed
+    points = np.sort(np.append(bounds, [-far, far]))
+    sums = np.clip(points[:, None], low, high).sum(axis=1)
+    value = np.clip(np.interp(0.0, sums, points), low, high)
+    return np.asarray(value - value.mean())

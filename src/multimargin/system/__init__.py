@@ -1,0 +1,1 @@
+"""What every other room stands on: types, forms of data, threads, memory, warnings."""
