@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
+from .system import wait_policy  # noqa: F401  (first: it loads the native module)
+
+# isort: split
+
 from . import _old_paths, kernels  # noqa: F401
 from .estimators.kernel_svc import KernelSVC
 from .estimators.linear_svc import LinearSVC
 from .methods.decomposition import Decomposition
 from .solution import Solution, Status, Trace
-from .system import wait_policy  # noqa: F401  (first: it loads the native module)
 from .system.versions import show_versions
 
 __version__ = version("multimargin")

@@ -24,10 +24,10 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from ...inner.predictor_corrector import PairProblem
-from ...problems.crammer_singer import coefficients
-from ...system.typing import FloatArray, LabelArray
-from ..base import Engine
+from ..inner.predictor_corrector import PairProblem
+from ..problems.crammer_singer import coefficients
+from ..system.typing import FloatArray, LabelArray
+from .base import Engine
 
 _WORK_OF_DESCENT = 2.0  # multiply-adds that take as long as one unit of descent's work
 _TYPICAL_STEPS = 30

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...engines.base import Task
-from ...system.typing import FloatArray, IntArray
+from ..engines.base import Task
+from ..system.typing import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
-from ...run.monitor import Monitor, Observer
-from ...run.progress import Progress, SklearnCallbacks
-from ...solution import Certified
-from ...system.typing import FloatArray, IntArray, LabelArray
-from ...system.warn import warn_user
-from ..callbacks import CallbackSupportMixin, callback_context
-from ..costs import check_weights
+from ..run.monitor import Monitor, Observer
+from ..run.progress import Progress, SklearnCallbacks
+from ..solution import Certified
+from ..system.typing import FloatArray, IntArray, LabelArray
+from ..system.warn import warn_user
+from .callbacks import CallbackSupportMixin, callback_context
+from .costs import check_weights
 from .validation import check_choice, check_integer, check_number
 
 AnySolution = TypeVar("AnySolution", bound=Certified)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
-from ...system.typing import FloatArray, LabelArray
+from ..system.typing import FloatArray, LabelArray
 
 
 def check_weights(sample_weight: Any, n: int) -> FloatArray:

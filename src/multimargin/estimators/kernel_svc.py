@@ -8,23 +8,23 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ...engines import EngineOptions, find_engine
-from ...engines.base import Engine, Task
-from ...kernels import Kernel, make_kernel
-from ...methods.bias import proximal_weight
-from ...methods.decomposition import Decomposition
-from ...methods.table import find_method
-from ...problems import PROBLEMS
-from ...run.monitor import Monitor
-from ...solution import Solution, TraceRow
-from ...system.data import STORED, canonical, same_storage
-from ...system.memory import cache_bytes
-from ...system.threads import effective_threads
-from ...system.typing import FloatArray
-from ..attributes import ModelMaker
-from ..base import MachineClassifier, Rows, margins
-from ..callbacks import with_callbacks
-from ..costs import sample_costs
+from ..engines import EngineOptions, find_engine
+from ..engines.base import Engine, Task
+from ..kernels import Kernel, make_kernel
+from ..methods.bias import proximal_weight
+from ..methods.decomposition import Decomposition
+from ..methods.table import find_method
+from ..problems import PROBLEMS
+from ..run.monitor import Monitor
+from ..solution import Solution, TraceRow
+from ..system.data import STORED, canonical, same_storage
+from ..system.memory import cache_bytes
+from ..system.threads import effective_threads
+from ..system.typing import FloatArray
+from .attributes import ModelMaker
+from .base import MachineClassifier, Rows, margins
+from .callbacks import with_callbacks
+from .costs import sample_costs
 from .label_noise import LabelNoiseMixin
 from .validation import check_choice, check_integer, check_number
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ...problems import Problem
-from ...system.typing import FloatArray, IntArray, LabelArray
+from ..problems.base import Problem
+from ..system.typing import FloatArray, IntArray, LabelArray
 from .validation import check_integer
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ...linear.descent import (
+from ..linear.descent import (
     FEW_PASSES,
     INEXACT,
     SUBPROBLEMS,
@@ -19,15 +19,15 @@ from ...linear.descent import (
     most_parts,
     solve_linear,
 )
-from ...linear.stream import Stream
-from ...run.monitor import Monitor
-from ...solution import LinearSolution, TraceRow
-from ...system.data import without_duplicates
-from ...system.threads import effective_threads
-from ...system.typing import Data, FloatArray
-from ..base import MachineClassifier, Rows, margins
-from ..callbacks import with_callbacks
-from ..costs import check_weights, sample_costs
+from ..linear.stream import Stream
+from ..run.monitor import Monitor
+from ..solution import LinearSolution, TraceRow
+from ..system.data import without_duplicates
+from ..system.threads import effective_threads
+from ..system.typing import Data, FloatArray
+from .base import MachineClassifier, Rows, margins
+from .callbacks import with_callbacks
+from .costs import check_weights, sample_costs
 from .validation import check_choice, check_number
 
 _DATA: dict[str, Any] = {  # what scikit-learn's validate_data is asked for

@@ -12,8 +12,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from ...problems import Problem
-from ..block import Block
+from ..problems.base import Problem
+from .block import Block
 
 ANY_SET = frozenset({"simplex", "box", "shifted box", "cone"})  # the feasible sets of single rows
 

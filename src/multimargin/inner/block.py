@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...problems.base import Rows
-from ...system.typing import FloatArray, IntArray, LabelArray
+from ..problems.base import Rows
+from ..system.typing import FloatArray, IntArray, LabelArray
 
 
 class Block(NamedTuple):

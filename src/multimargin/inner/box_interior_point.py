@@ -20,11 +20,11 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import lapack
 
-from ...problems import Problem
-from ...problems.projections import BalancedBox, project_balanced
-from ...system.typing import FloatArray
-from ..base import InnerSolver
-from ..block import Block
+from ..problems.base import Problem
+from ..problems.projections import BalancedBox, project_balanced
+from ..system.typing import FloatArray
+from .base import InnerSolver
+from .block import Block
 from .predictor_corrector import step_length
 
 _STEP = 0.995  # of the way to the boundary

@@ -8,11 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...problems import Problem
-from ...problems.base import Rows
-from ...problems.updates import UPDATES
-from ..base import ANY_SET, Finisher, InnerSolver
-from ..block import Block
+from ..problems.base import Problem, Rows
+from ..problems.updates import UPDATES
+from .base import ANY_SET, Finisher, InnerSolver
+from .block import Block
 from .face import Face
 
 _FACE_STEPS, _FACE_SHARE = 50, 0.3  # of conjugate gradients after a sweep; of the threshold, how exactly

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...problems.base import ON_BOUND
-from ...problems.crammer_singer import coefficients, simplex_point
-from ...system.typing import FloatArray
+from ..problems.base import ON_BOUND
+from ..problems.crammer_singer import coefficients, simplex_point
+from ..system.typing import FloatArray
 
 if TYPE_CHECKING:
-    from ..block import Block
+    from .block import Block
 
 _ROUNDS = 30  # of conjugate gradients, with ever fewer pairs
 _OUTSIDE = 0.05  # share of the samples that d may take over their bounds

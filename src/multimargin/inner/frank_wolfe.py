@@ -25,14 +25,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...problems import Problem
-from ...problems.base import one_hot
-from ...problems.box import BoxProblem, without_own
-from ...problems.flows import cheapest_flow
-from ...problems.quantiles import Levels, balance
-from ...system.typing import FloatArray, LabelArray
-from ..base import ANY_SET, InnerSolver
-from ..block import Block
+from ..problems.base import Problem, one_hot
+from ..problems.box import BoxProblem, without_own
+from ..problems.flows import cheapest_flow
+from ..problems.quantiles import Levels, balance
+from ..system.typing import FloatArray, LabelArray
+from .base import ANY_SET, InnerSolver
+from .block import Block
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,11 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.linalg import lapack
 
-from ...problems import Problem
-from ...problems.base import ON_BOUND
-from ...problems.crammer_singer import coefficients, simplex_point
-from ...system.typing import FloatArray, IntArray
-from ..base import Finisher
-from ..block import Block
+from ..problems.base import ON_BOUND, Problem
+from ..problems.crammer_singer import coefficients, simplex_point
+from ..system.typing import FloatArray, IntArray
+from .base import Finisher
+from .block import Block
 from .predictor_corrector import PairProblem
 
 _EPS_SHARE = 0.2  # of eps: the rest is for rounding z to its bounds

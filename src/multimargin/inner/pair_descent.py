@@ -20,9 +20,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...problems import Problem
-from ..base import InnerSolver
-from ..block import Block
+from ..problems.base import Problem
+from .base import InnerSolver
+from .block import Block
 
 _TINY, _TINIEST = 1e-12, 1e-30  # a is at least this share of the largest K_ii, and at least this
 

@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from ...system.typing import FloatArray, IntArray
+from ..system.typing import FloatArray, IntArray
 
 _STEP = 0.995  # of the way to the boundary
 

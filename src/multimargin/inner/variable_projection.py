@@ -16,11 +16,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...problems import Problem
-from ...problems.projections import BalancedBox, check_projection
-from ...system.typing import FloatArray
-from ..base import InnerSolver
-from ..block import Block
+from ..problems.base import Problem
+from ..problems.projections import BalancedBox, check_projection
+from ..system.typing import FloatArray
+from .base import InnerSolver
+from .block import Block
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ... import _core
-from ...run.monitor import Monitor
-from ...solution import LinearSolution, Status, falls
-from ...system.typing import Data, FloatArray, LabelArray
+from .. import _core
+from ..run.monitor import Monitor
+from ..solution import LinearSolution, Status, falls
+from ..system.typing import Data, FloatArray, LabelArray
 
 INEXACT = ("frank-wolfe",)  # one step only: neither relaxed nor on some samples more often than on others
 SUBPROBLEMS = ("auto", "sort", "pivot", "bisection", "fixed-point", "smo", *INEXACT)

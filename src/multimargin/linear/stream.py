@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
-from ... import _core
-from ...system.typing import FloatArray, IntArray
-from ..descent import LinearDescent, LinearOptions, LinearTask, new_weights
+from .. import _core
+from ..system.typing import FloatArray, IntArray
+from .descent import LinearDescent, LinearOptions, LinearTask, new_weights
 
 
 class Stream:

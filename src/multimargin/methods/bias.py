@@ -19,10 +19,10 @@ import math
 
 import numpy as np
 
-from ...engines.base import Engine
-from ...problems.best_bias import best_bias
-from ...system.typing import FloatArray
-from ..working_sets import Choice
+from ..engines.base import Engine
+from ..problems.best_bias import best_bias
+from ..system.typing import FloatArray
+from .working_sets import Choice
 
 _WEIGHT = 0.1  # ρ, of the mean K_ii: small, so that the blocks stay well conditioned
 _FIRST_BIAS = 2.0  # ρ is at least what makes a bias of this size in one round where all samples are bounded

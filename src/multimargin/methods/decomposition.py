@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...engines.base import Certificate, Engine
-from ...engines.leap import Leap, LowRank
-from ...inner.base import InnerSolver
-from ...inner.block import Block
-from ...inner.coordinate_descent import CoordinateDescent
-from ...problems import Problem
-from ...run.monitor import Monitor
-from ...solution import Solution, Status, falls
-from ..bias import BestBias, FreeBias, minimise_over_bias, start_balanced
-from ..working_sets import Choice, WorkingSet
+from ..engines.base import Certificate, Engine
+from ..engines.leap import Leap, LowRank
+from ..inner.base import InnerSolver
+from ..inner.block import Block
+from ..inner.coordinate_descent import CoordinateDescent
+from ..problems.base import Problem
+from ..run.monitor import Monitor
+from ..solution import Solution, Status, falls
+from .bias import BestBias, FreeBias, minimise_over_bias, start_balanced
+from .working_sets import Choice, WorkingSet
 
 _AIM = 0.95  # of tol: leaves room for rounding, so that the exact proof succeeds at the first try
 _MOST_PROOFS = 50

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from ...system.typing import IntArray
+from ..system.typing import IntArray
 
 if TYPE_CHECKING:
-    from ...engines.base import Engine
+    from ..engines.base import Engine
 
 
 class Choice(NamedTuple):

@@ -20,9 +20,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...system.typing import FloatArray, LabelArray
-from .. import MSVM2, Problem
+from ..system.typing import FloatArray, LabelArray
+from .base import Problem
 from .flows import cheapest_flow
+from .msvm2 import MSVM2
 from .quantiles import Levels, balance, inside
 
 _MOST_ARCS = 5_000  # in one linear program

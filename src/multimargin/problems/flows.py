@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
-from ...system.typing import FloatArray, IntArray, LabelArray
+from ..system.typing import FloatArray, IntArray, LabelArray
 
 _FREE_OF_CHARGE = 1e-12  # of all costs together: class sums missed by less are met
 

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...system.typing import FloatArray
+from ..system.typing import FloatArray
 
 if TYPE_CHECKING:
-    from ...inner.block import Block
-    from .. import Problem
+    from ..inner.block import Block
+    from .base import Problem
 
 _ROUNDING = 1e-12  # of Σ_i max(|low_i|, |high_i|): by how much total may miss the sums that there are
 _EXACT = 1e-15  # the same, for a sum that counts as met

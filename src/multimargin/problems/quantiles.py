@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...system.typing import FloatArray
+from ..system.typing import FloatArray
 
 _ROUNDING = 1e-12  # of the whole mass: sums of weights that are closer count as equal
 

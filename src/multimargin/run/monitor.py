@@ -6,9 +6,9 @@ import math
 import time
 from collections.abc import Callable, Sequence
 
-from ...engines.base import Engine
-from ...methods.working_sets import Choice
-from ...solution import Status, Trace, TraceRow
+from ..engines.base import Engine
+from ..methods.working_sets import Choice
+from ..solution import Status, Trace, TraceRow
 
 Observer = Callable[[TraceRow], object]  # a true answer stops the run
 

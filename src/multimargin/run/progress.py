@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Self, cast
 
-from ...solution import Certified, TraceRow
+from ..solution import Certified, TraceRow
 from .monitor import Observer
 from .profile import profile_line
 

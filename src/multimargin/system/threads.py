@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import joblib
 import threadpoolctl
 
-from ... import _core
+from .. import _core
 
 _forked = False
 

@@ -11,10 +11,10 @@ import os
 _NAME = "OMP_WAIT_POLICY"
 
 if _NAME in os.environ:
-    from ... import _core
+    from .. import _core
 else:
     os.environ[_NAME] = "passive"
     try:
-        from ... import _core  # noqa: F401
+        from .. import _core  # noqa: F401
     finally:
         del os.environ[_NAME]

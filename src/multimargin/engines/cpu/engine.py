@@ -9,21 +9,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .... import _core
-from ....inner.base import InnerSolver
-from ....inner.block import Block
-from ....inner.coordinate_descent import CoordinateDescent
-from ....inner.pair_descent import PairDescent
-from ....inner.projected_gradient import ProjectedGradient
-from ....inner.variable_projection import VariableProjection
-from ....kernels import Kernel
-from ....run.profile import timed
-from ....system.threads import blas_threads
-from ....system.typing import Data, FloatArray, IntArray
-from ...reference import NumpyEngine
-from ..layouts import Layout
-from ..scores import Scorer, native_scores, scoring_layouts
+from ... import _core
+from ...inner.base import InnerSolver
+from ...inner.block import Block
+from ...inner.coordinate_descent import CoordinateDescent
+from ...inner.pair_descent import PairDescent
+from ...inner.projected_gradient import ProjectedGradient
+from ...inner.variable_projection import VariableProjection
+from ...kernels import Kernel
+from ...run.profile import timed
+from ...system.threads import blas_threads
+from ...system.typing import Data, FloatArray, IntArray
+from ..reference import NumpyEngine
 from .kept_block import KeptBlock
+from .layouts import Layout
+from .scores import Scorer, native_scores, scoring_layouts
 
 # dtype="auto" keeps float64 rows up to this many samples, where the whole kernel matrix is small, and for
 # kernels of unbounded values or low rank, which float32 rounding would make indefinite.

@@ -14,8 +14,8 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from .... import _core
-from ....system.typing import Data
+from ... import _core
+from ...system.typing import Data
 
 LARGEST = 32767  # the integers of a grid lie in ±LARGEST
 _SAMPLE = 4096  # values looked at before all are

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .... import _core
-from ....system.typing import IntArray
+from ... import _core
+from ...system.typing import IntArray
 
 
 class KeptBlock:

@@ -16,10 +16,10 @@ import numpy as np
 import scipy.linalg.cython_blas
 import scipy.sparse as sp
 
-from .... import _core
-from ....kernels import Kernel, Polynomial
-from ....system.data import features_per_sample
-from ....system.typing import Data, FloatArray
+from ... import _core
+from ...kernels import Kernel, Polynomial
+from ...system.data import features_per_sample
+from ...system.typing import Data, FloatArray
 from .grids import Grid
 
 DIRECT_FEATURES = 32  # up to here direct differences are as fast as products

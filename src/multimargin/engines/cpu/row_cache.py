@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ....system.typing import IntArray
+from ...system.typing import IntArray
 
 
 class RowCache:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .... import _core
-from ....kernels import Kernel
-from ....system.typing import Data, FloatArray
-from ..layouts import Layout
+from ... import _core
+from ...kernels import Kernel
+from ...system.typing import Data, FloatArray
+from .layouts import Layout
 
 _CALL_FLOPS = 5e9  # of one native call
 _CALL_ROWS = 256  # at least, and a multiple, of a call

@@ -258,7 +258,7 @@ def test_verbose_tells_on_stderr(verbose, digits, capsys):
 
 
 def test_verbose_without_the_extra(digits, capsys, monkeypatch):
-    monkeypatch.setattr("multimargin.progress.tqdm", None)
+    monkeypatch.setattr("multimargin.run.progress.tqdm", None)
     svc(verbose=1).fit(*digits)
     assert "converged" in capsys.readouterr().err
 

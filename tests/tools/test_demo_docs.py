@@ -10,7 +10,7 @@ import pytest
 
 import multimargin
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 MODULES = ["multimargin"] + [
     module.name
     for module in pkgutil.walk_packages(multimargin.__path__, "multimargin.")

@@ -12,7 +12,7 @@ from multimargin import KernelSVC
 from multimargin.engines.base import Worst
 from multimargin.inner import CoordinateDescent
 from multimargin.methods.decomposition import Decomposition
-from multimargin.working_set import COOLING, Cyclic, Gain, Growing, MaxViolator, Practical
+from multimargin.methods.working_sets import COOLING, Cyclic, Gain, Growing, MaxViolator, Practical
 
 
 class StandIn:

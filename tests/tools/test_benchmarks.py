@@ -14,7 +14,7 @@ from sklearn import svm
 
 from multimargin import KernelSVC, LinearSVC
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import _contenders
 import figures_linear
 import linear_peers

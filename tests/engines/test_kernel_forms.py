@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits, load_iris
 from multimargin import KernelSVC, _core, kernels
 from multimargin.engines.cpu.grids import Grid
 from multimargin.engines.cpu.layouts import Layout
-from multimargin.estimators.validation import canonical
+from multimargin.system.data import canonical
 
 SIMD = ("portable", "avx2", "vnni")
 KERNELS = {

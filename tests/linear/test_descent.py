@@ -11,7 +11,6 @@ from sklearn.datasets import load_digits
 
 from multimargin import _core
 from multimargin.estimators.linear_svc import shrink_into, threads_worth_while
-from multimargin.estimators.validation import without_duplicates
 from multimargin.linear import descent as linear
 from multimargin.linear.descent import (
     LinearDescent,
@@ -24,6 +23,7 @@ from multimargin.linear.descent import (
 )
 from multimargin.run.monitor import Monitor
 from multimargin.solution import Status
+from multimargin.system.data import without_duplicates
 
 
 # -- passes ----------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from sklearn import svm
 
 from multimargin import KernelSVC
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import binary_peers
 import tables_vpdt
 from _arena import Result, View
