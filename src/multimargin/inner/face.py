@@ -9,7 +9,7 @@ where H is K within a class. This is solved by conjugate gradients, projected on
 preconditioned by K_ii. Every sample then goes as far along its part of t d as its bounds let it, with the t
 of a few that lowers the objective most. Pairs that came to their bounds leave the face, and conjugate
 gradients start again over the others. Pairs never join: coordinate descent does that. The native form is
-``native/face.hpp``.
+``native/solvers/face.hpp``.
 """
 
 from __future__ import annotations

@@ -1,0 +1,43 @@
+// Scratch memory of a worker: uninitialised, on a cache line boundary, grown when asked for more.
+#pragma once
+
+#include <cstddef>
+#include <new>
+
+#include "base/platform.hpp"
+
+namespace multimargin::inline base {
+
+template <class T>
+class AlignedBuffer {
+ public:
+  AlignedBuffer() = default;
+  AlignedBuffer(const AlignedBuffer&) = delete;
+  AlignedBuffer& operator=(const AlignedBuffer&) = delete;
+  ~AlignedBuffer() { release(); }
+
+  // Room for `size` values; what was there before is lost when it has to grow.
+  T* reserve(Index size) {
+    if (size > size_) {
+      release();
+      data_ = static_cast<T*>(::operator new(static_cast<std::size_t>(size) * sizeof(T), std::align_val_t{64}));
+      size_ = size;
+    }
+    return data_;
+  }
+
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+
+ private:
+  void release() {
+    if (data_) ::operator delete(data_, std::align_val_t{64});
+    data_ = nullptr;
+    size_ = 0;
+  }
+
+  T* data_ = nullptr;
+  Index size_ = 0;
+};
+
+}  // namespace multimargin::base

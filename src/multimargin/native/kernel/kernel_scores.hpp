@@ -1,0 +1,117 @@
+// Scores of new samples, scores_j = sum_i K(sv_i, x_j) coef_i, without ever holding the kernel
+// matrix: each strip of x goes through all support vectors, tile after tile.
+#pragma once
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "kernel/kernel_rows.hpp"
+
+namespace multimargin::kernel {
+
+// The non-zeros of the coefficients, row by row: a support vector rarely has more than a few.
+struct SparseCoefficients {
+  std::vector<Index> pointers;
+  std::vector<Index> classes;
+  std::vector<double> values;
+
+  SparseCoefficients(const double* coef, Index n, Index m) {
+    pointers.assign(1, 0);
+    for (Index i = 0; i < n; ++i) {
+      for (Index r = 0; r < m; ++r)
+        if (coef[i * m + r] != 0) classes.push_back(r), values.push_back(coef[i * m + r]);
+      pointers.push_back(static_cast<Index>(classes.size()));
+    }
+  }
+};
+
+// Columns summed at a time: m such lines stay in the first-level cache.
+inline constexpr Index score_block = tile_alignment;
+
+// sums[r * score_block + l] += sum over rows k of coef(first + k, r) * values[k * ld + l], l < score_block.
+template <class T>
+MULTIMARGIN_CLONES void add_scores(const SparseCoefficients& coef, Index first, Index q, const T* values, Index ld,
+                                   double* sums) {
+  for (Index k = 0; k < q; ++k) {
+    const T* row = values + k * ld;
+    for (Index p = coef.pointers[first + k]; p < coef.pointers[first + k + 1]; ++p) {
+      const double c = coef.values[p];
+      double* sum = sums + coef.classes[p] * score_block;
+#pragma omp simd
+      for (Index l = 0; l < score_block; ++l) sum[l] += c * static_cast<double>(row[l]);
+    }
+  }
+}
+
+// One thread's summing of strips of x.
+template <class Raw>
+class ScoreWorker {
+ public:
+  // ids: all rows of the support vectors, taken `chunk` at a time.
+  ScoreWorker(const KernelPair& pair, const SparseCoefficients& coef, const std::vector<Index>& ids, Index m,
+              Index chunk)
+      : tiles_(pair), coef_(coef), ids_(ids), m_(m), chunk_(chunk) {}
+
+  // scores[(j - begin) * m + r] for begin <= j < end.
+  void operator()(Index begin, Index end, double* scores) {
+    const Index blocks = (end - begin + score_block - 1) / score_block, n_sv = static_cast<Index>(ids_.size());
+    sums_.assign(blocks * m_ * score_block, 0.0);
+    for (Index first = 0; first < n_sv; first += chunk_) {
+      const Index q = std::min(chunk_, n_sv - first);
+      tiles_.load(ids_.data() + first, q);
+      const Value* values = tiles_.evaluate(begin, end);
+      for (Index block = 0; block < blocks; ++block)
+        add_scores<Value>(coef_, first, q, values + block * score_block, tiles_.row_stride(),
+                          sums_.data() + block * m_ * score_block);
+    }
+    for (Index j = 0; j < end - begin; ++j) {
+      const double* sum = sums_.data() + j / score_block * m_ * score_block + j % score_block;
+      for (Index r = 0; r < m_; ++r) scores[j * m_ + r] = sum[r * score_block];
+    }
+  }
+
+ private:
+  // Kernel values of exact integers are taken in double, others in the precision of their raw values.
+  using Value = std::conditional_t<std::is_integral_v<Raw>, double, Raw>;
+
+  KernelTiles<Raw, Value> tiles_;
+  const SparseCoefficients& coef_;
+  const std::vector<Index>& ids_;
+  Index m_, chunk_;
+  std::vector<double> sums_;
+};
+
+template <class Raw>
+void kernel_scores_as(const KernelPair& pair, const double* coef, Index m, Index begin, Index end, double* scores,
+                      int n_threads) {
+  const Index n_sv = pair.a.n(), width = end - begin;
+  const SparseCoefficients nonzeros(coef, n_sv, m);
+  std::vector<Index> ids(n_sv);
+  std::iota(ids.begin(), ids.end(), Index{0});
+  const TileShape shape = pair.b.tile_shape(n_sv, width, false);
+  const Index room = std::max<Index>((Index{1} << 18) / m, score_block);  // sums of some 2 MB a thread
+  const Index columns = std::min(shape.columns, room);
+  const double flops = pair.b.pair_flops(pair.a) * static_cast<double>(n_sv) * static_cast<double>(width);
+  parallel_tasks((width + columns - 1) / columns, worthwhile_threads(n_threads, flops), [&] {
+    return [&, worker = ScoreWorker<Raw>(pair, nonzeros, ids, m, shape.rows)](Index strip) mutable {
+      const Index from = begin + strip * columns;
+      worker(from, std::min(from + columns, end), scores + (from - begin) * m);
+    };
+  });
+}
+
+// scores (end - begin) x m = K(x, sv) coef; pair.a are the support vectors, pair.b is x.
+inline void kernel_scores(const KernelPair& pair, const double* coef, Index m, Index begin, Index end, double* scores,
+                          int n_threads) {
+  if (begin == end || m == 0) return;
+  if (pair.a.n() == 0) {
+    std::fill_n(scores, (end - begin) * m, 0.0);
+  } else {
+    with_raw_type(pair, [&]<class Raw>(std::type_identity<Raw>) {
+      kernel_scores_as<Raw>(pair, coef, m, begin, end, scores, n_threads);
+    });
+  }
+}
+
+}  // namespace multimargin::kernel

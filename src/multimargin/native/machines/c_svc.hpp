@@ -1,0 +1,24 @@
+// The binary machine with a free bias, C-SVC. Its one column is that of the second class in one-vs-rest: labels 1 own
+// it, labels 0 own none.
+//
+//     feasible       0 <= Y_i alpha_i <= C_i, Y_i = 2 y_i - 1, and sum_i alpha_i = 0
+//     dual           D(alpha) = 1/2 <alpha, K alpha> - <Y, alpha>,  gradient G = K alpha - Y + b
+//
+// The sum couples the samples: solvers for single rows do not apply, and only the measures of a row are here.
+#pragma once
+
+#include <string_view>
+
+#include "machines/one_vs_rest.hpp"
+
+namespace multimargin::machines {
+
+struct CSvc {
+  static constexpr std::string_view kName = "c-svc";
+
+  static MULTIMARGIN_INLINE RowMeasure measure(const double* G, const double* alpha, Index y, double C, Index m) {
+    return OneVsRest::measure(G, alpha, y - 1, C, m);
+  }
+};
+
+}  // namespace multimargin::machines

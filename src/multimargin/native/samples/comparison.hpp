@@ -1,0 +1,20 @@
+// How two rows are compared: the one number per pair of rows that a kernel is a function of.
+#pragma once
+
+#include <cmath>
+
+#include "base/platform.hpp"
+
+namespace multimargin::samples {
+
+enum class Pair { product, squared_distance, l1_distance };
+
+// What one feature adds to it.
+template <Pair pair, class T>
+MULTIMARGIN_INLINE T pair_term(T a, T b) {
+  if constexpr (pair == Pair::product) return a * b;
+  const T difference = a - b;
+  return pair == Pair::squared_distance ? difference * difference : std::fabs(difference);
+}
+
+}  // namespace multimargin::samples

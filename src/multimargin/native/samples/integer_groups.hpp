@@ -1,0 +1,263 @@
+// Exact inner products of small integers. Columns stand side by side in panels, a few consecutive
+// features (a group) of each beside the other; a row is the list of its groups that are not all
+// zero, so features a row does not have cost nothing. The best instruction set is picked at run
+// time: quads of bytes or pairs of 16-bit numbers with AVX-512 VNNI, pairs with AVX2, else one
+// feature at a time in plain loops.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "base/platform.hpp"
+#include "samples/samples.hpp"
+
+namespace multimargin::samples {
+
+// Instruction sets for integer products, each including the ones before it.
+enum class IntegerSimd { portable, avx2, vnni };
+
+inline constexpr const char* integer_simd_names[] = {"portable", "avx2", "vnni"};
+
+inline IntegerSimd machine_integer_simd() {
+#if MULTIMARGIN_X86
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512vnni"))
+    return IntegerSimd::vnni;
+  if (__builtin_cpu_supports("avx2")) return IntegerSimd::avx2;
+#endif
+  return IntegerSimd::portable;
+}
+
+// What samples made from now on use; tests lower it to run the code of lesser machines.
+inline std::atomic<IntegerSimd> integer_simd{machine_integer_simd()};
+
+// Chooses by name, "best" for what the machine has.
+inline void choose_integer_simd(const std::string& name) {
+  const IntegerSimd best = machine_integer_simd();
+  IntegerSimd chosen = best;
+  if (name != "best") {
+    int level = 0;
+    while (level < 3 && name != integer_simd_names[level]) ++level;
+    if (level == 3) throw std::invalid_argument("the name must be best, portable, avx2 or vnni, not '" + name + "'");
+    if (level > static_cast<int>(best)) throw std::invalid_argument("this machine has no " + name);
+    chosen = static_cast<IntegerSimd>(level);
+  }
+  integer_simd = chosen;
+}
+
+// Columns of one panel.
+inline constexpr Index integer_panel = tile_alignment;
+
+// A group of `rows` rows: where its line begins in every panel (in bytes), and for each row its
+// values: one number, two 16-bit numbers or four bytes, the first in the lowest bits.
+template <int rows>
+struct RowGroup {
+  std::uint32_t line;
+  std::int32_t values[rows];
+};
+
+// sums[k * ld + l] += sum over the `count` groups of the products of row k's features with those of
+// column l. Sums are taken modulo 2^32: exact where the result fits, whatever comes in between.
+template <int rows>
+using AddGroups = void (*)(const RowGroup<rows>* groups, Index count, const unsigned char* panel, std::int32_t* sums,
+                           Index ld);
+
+// The same for sums that need more than 32 bits: `period` groups fit them, with 2^16 to spare.
+template <int rows>
+using AddWideGroups = void (*)(const RowGroup<rows>* groups, Index count, const unsigned char* panel, double* sums,
+                               Index ld, Index period);
+
+// Groups of one feature: column l of a line is its value there.
+template <class S>
+MULTIMARGIN_CLONES void add_features_portable(const RowGroup<1>* groups, Index count, const unsigned char* panel,
+                                              std::int32_t* sums, Index) {
+  for (const RowGroup<1>* g = groups; g < groups + count; ++g) {
+    const S* line = reinterpret_cast<const S*>(panel + g->line);
+    const auto value = static_cast<std::int16_t>(g->values[0]);
+#pragma omp simd
+    for (Index l = 0; l < integer_panel; ++l) {
+      const std::int32_t product = value * static_cast<std::int16_t>(line[l]);
+      sums[l] = static_cast<std::int32_t>(static_cast<std::uint32_t>(sums[l]) + static_cast<std::uint32_t>(product));
+    }
+  }
+}
+
+template <class S>
+void add_wide_features_portable(const RowGroup<1>* groups, Index count, const unsigned char* panel, double* sums,
+                                Index, Index period) {
+  for (Index first = 0; first < count; first += period) {
+    std::int32_t part[integer_panel] = {};
+    add_features_portable<S>(groups + first, std::min(period, count - first), panel, part, integer_panel);
+    for (Index l = 0; l < integer_panel; ++l) sums[l] += part[l];
+  }
+}
+
+#if MULTIMARGIN_X86
+
+// Eight columns by pairs with AVX2, sixteen by pairs or quads with one VNNI instruction: a register
+// of sums, and what adds the products of a row's group and part c of its line to it.
+struct Avx2Sums {
+  using Register = __m256i;
+  MULTIMARGIN_AVX2 MULTIMARGIN_INLINE static Register load(const void* p) {
+    return _mm256_loadu_si256(static_cast<const Register*>(p));
+  }
+  MULTIMARGIN_AVX2 MULTIMARGIN_INLINE static void store(void* p, Register r) {
+    _mm256_storeu_si256(static_cast<Register*>(p), r);
+  }
+  MULTIMARGIN_AVX2 MULTIMARGIN_INLINE static Register repeat(std::int32_t values) { return _mm256_set1_epi32(values); }
+  // high + floor(sum / 2^16), and what that leaves.
+  MULTIMARGIN_AVX2 MULTIMARGIN_INLINE static Register add_high(Register high, Register sum) {
+    return _mm256_add_epi32(high, _mm256_srai_epi32(sum, 16));
+  }
+  MULTIMARGIN_AVX2 MULTIMARGIN_INLINE static Register low(Register sum) {
+    return _mm256_and_si256(sum, _mm256_set1_epi32(0xffff));
+  }
+};
+
+template <class S>
+struct Avx2Pairs : Avx2Sums {
+  MULTIMARGIN_AVX2 MULTIMARGIN_INLINE static Register add(Register sum, Register values, const unsigned char* line,
+                                                          int c) {
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(values, widen(line + 16 * Index{sizeof(S)} * c)));
+  }
+  MULTIMARGIN_AVX2 MULTIMARGIN_INLINE static Register widen(const unsigned char* p) {
+    if constexpr (sizeof(S) == 2) return load(p);
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return std::is_signed_v<S> ? _mm256_cvtepi8_epi16(bytes) : _mm256_cvtepu8_epi16(bytes);
+  }
+};
+
+struct VnniSums {
+  using Register = __m512i;
+  MULTIMARGIN_VNNI MULTIMARGIN_INLINE static Register load(const void* p) { return _mm512_loadu_si512(p); }
+  MULTIMARGIN_VNNI MULTIMARGIN_INLINE static void store(void* p, Register r) { _mm512_storeu_si512(p, r); }
+  MULTIMARGIN_VNNI MULTIMARGIN_INLINE static Register repeat(std::int32_t values) { return _mm512_set1_epi32(values); }
+  MULTIMARGIN_VNNI MULTIMARGIN_INLINE static Register add_high(Register high, Register sum) {
+    return _mm512_add_epi32(high, _mm512_srai_epi32(sum, 16));
+  }
+  MULTIMARGIN_VNNI MULTIMARGIN_INLINE static Register low(Register sum) {
+    return _mm512_and_si512(sum, _mm512_set1_epi32(0xffff));
+  }
+};
+
+template <class S>
+struct VnniPairs : VnniSums {
+  MULTIMARGIN_VNNI MULTIMARGIN_INLINE static Register add(Register sum, Register values, const unsigned char* line,
+                                                          int c) {
+    return _mm512_dpwssd_epi32(sum, values, widen(line + 32 * Index{sizeof(S)} * c));
+  }
+  MULTIMARGIN_VNNI MULTIMARGIN_INLINE static Register widen(const unsigned char* p) {
+    if constexpr (sizeof(S) == 2) return load(p);
+    return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+};
+
+// The row's bytes are unsigned, the panel's signed.
+struct VnniQuads : VnniSums {
+  MULTIMARGIN_VNNI MULTIMARGIN_INLINE static Register add(Register sum, Register values, const unsigned char* line,
+                                                          int c) {
+    return _mm512_dpbusd_epi32(sum, values, load(line + 64 * c));
+  }
+};
+
+// AddGroups and AddWideGroups with the sums of all rows in registers: s[i] is register i % columns of row
+// i / columns. The numbers i are constants for the compiler's sake: in a loop it keeps the registers in memory.
+// Wide sums are kept as 2^16 high + s, and the high part takes over what exceeds 16 bits every `period` groups.
+#define MULTIMARGIN_ADD_GROUPS(simd, attribute)                                                                       \
+  template <class Simd, int rows, int... i>                                                                           \
+  attribute MULTIMARGIN_INLINE void multiply_##simd(const RowGroup<rows>* groups, Index count,                        \
+                                                    const unsigned char* panel, typename Simd::Register* s,           \
+                                                    std::integer_sequence<int, i...>) {                               \
+    constexpr int columns = static_cast<int>(sizeof...(i)) / rows;                                                    \
+    for (const RowGroup<rows>* g = groups; g < groups + count; ++g) {                                                 \
+      const unsigned char* line = panel + g->line;                                                                    \
+      ((s[i] = Simd::add(s[i], Simd::repeat(g->values[i / columns]), line, i % columns)), ...);                       \
+    }                                                                                                                 \
+  }                                                                                                                   \
+  template <class Simd, int rows, int... i>                                                                           \
+  attribute MULTIMARGIN_INLINE void add_##simd(const RowGroup<rows>* groups, Index count, const unsigned char* panel, \
+                                               std::int32_t* sums, Index ld, std::integer_sequence<int, i...> all) {  \
+    constexpr int columns = static_cast<int>(sizeof...(i)) / rows, lanes = integer_panel / columns;                   \
+    typename Simd::Register s[] = {Simd::load(sums + i / columns * ld + i % columns * lanes)...};                     \
+    multiply_##simd<Simd>(groups, count, panel, s, all);                                                              \
+    (Simd::store(sums + i / columns * ld + i % columns * lanes, s[i]), ...);                                          \
+  }                                                                                                                   \
+  template <class Simd, int rows, int... i>                                                                           \
+  attribute MULTIMARGIN_INLINE void add_wide_##simd(const RowGroup<rows>* groups, Index count,                        \
+                                                    const unsigned char* panel, double* sums, Index ld, Index period, \
+                                                    std::integer_sequence<int, i...> all) {                           \
+    constexpr int lanes = rows * integer_panel / static_cast<int>(sizeof...(i));                                      \
+    typename Simd::Register s[] = {Simd::repeat(i & 0)...};                                                           \
+    alignas(64) std::int32_t low[rows * integer_panel], high[rows * integer_panel] = {};                              \
+    for (Index first = 0; first < count; first += period) {                                                           \
+      multiply_##simd<Simd>(groups + first, std::min(period, count - first), panel, s, all);                          \
+      (Simd::store(high + i * lanes, Simd::add_high(Simd::load(high + i * lanes), s[i])), ...);                       \
+      ((s[i] = Simd::low(s[i])), ...);                                                                                \
+    }                                                                                                                 \
+    (Simd::store(low + i * lanes, s[i]), ...);                                                                        \
+    for (Index k = 0; k < rows; ++k)                                                                                  \
+      for (Index l = 0; l < integer_panel; ++l)                                                                       \
+        sums[k * ld + l] += 65536.0 * high[k * integer_panel + l] + low[k * integer_panel + l];                       \
+  }                                                                                                                   \
+  template <class Simd, int rows>                                                                                     \
+  using Registers_##simd =                                                                                            \
+      std::make_integer_sequence<int, rows * integer_panel * sizeof(std::int32_t) / sizeof(typename Simd::Register)>; \
+  template <class Simd, int rows>                                                                                     \
+  attribute void add_groups_##simd(const RowGroup<rows>* groups, Index count, const unsigned char* panel,             \
+                                   std::int32_t* sums, Index ld) {                                                    \
+    add_##simd<Simd>(groups, count, panel, sums, ld, Registers_##simd<Simd, rows>{});                                 \
+  }                                                                                                                   \
+  template <class Simd, int rows>                                                                                     \
+  attribute void add_wide_groups_##simd(const RowGroup<rows>* groups, Index count, const unsigned char* panel,        \
+                                        double* sums, Index ld, Index period) {                                       \
+    add_wide_##simd<Simd>(groups, count, panel, sums, ld, period, Registers_##simd<Simd, rows>{});                    \
+  }
+MULTIMARGIN_ADD_GROUPS(avx2, MULTIMARGIN_AVX2)
+MULTIMARGIN_ADD_GROUPS(vnni, MULTIMARGIN_VNNI)
+#undef MULTIMARGIN_ADD_GROUPS
+
+#endif
+
+// Rows multiplied together where most of their groups are not zero.
+inline constexpr int joint_rows = 4;
+
+// How samples of type S are packed and multiplied.
+struct GroupFormat {
+  Index group;  // features in a group: 1, 2 or 4
+  int shift;    // subtracted from the panels' bytes; the row's part of it is added back
+  AddGroups<1> add;
+  AddWideGroups<1> add_wide;
+  AddGroups<joint_rows> add_joint;  // this and the next null where the machine has too few registers
+  AddWideGroups<joint_rows> add_wide_joint;
+
+  bool operator==(const GroupFormat&) const = default;
+};
+
+template <class S>
+GroupFormat group_format(IntegerSimd simd) {
+#if MULTIMARGIN_X86
+  if (simd == IntegerSimd::vnni) {
+    constexpr bool bytes = std::is_same_v<S, std::uint8_t>;
+    using Products = std::conditional_t<bytes, VnniQuads, VnniPairs<S>>;
+    return {bytes ? 4 : 2,
+            bytes ? 128 : 0,
+            add_groups_vnni<Products, 1>,
+            add_wide_groups_vnni<Products, 1>,
+            add_groups_vnni<Products, joint_rows>,
+            add_wide_groups_vnni<Products, joint_rows>};
+  }
+  if (simd == IntegerSimd::avx2)
+    return {2, 0, add_groups_avx2<Avx2Pairs<S>, 1>, add_wide_groups_avx2<Avx2Pairs<S>, 1>, nullptr, nullptr};
+#else
+  (void)simd;
+#endif
+  return {1, 0, add_features_portable<S>, add_wide_features_portable<S>, nullptr, nullptr};
+}
+
+}  // namespace multimargin::samples

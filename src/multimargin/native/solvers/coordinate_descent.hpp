@@ -1,0 +1,149 @@
+// Block coordinate descent: one sample after the other, each by its own (mostly exact) update.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "base/interrupt.hpp"
+#include "base/random.hpp"
+#include "base/reduce.hpp"
+#include "machines/machine.hpp"
+#include "solvers/face.hpp"
+#include "solvers/listed_variables.hpp"
+#include "solvers/subproblem.hpp"
+
+namespace multimargin::solvers {
+
+using namespace machines;
+
+// Minimises the block subproblem (subproblem.hpp), given the diagonal of K, the start and its gradient;
+// the result is in alpha and G. Visits the rows in shuffled sweeps and gives those with a violation
+// above a threshold to Machine::minimise (CS01, Figure 2, step 2, in sweeps as in Blondel et al.,
+// Algorithm 1). Ends when a sweep over all rows at threshold eps updates nothing (then violation
+// <= eps, unless float64 cannot resolve the steps), after max_sweeps, or with the sweep that reaches
+// most_work.
+//
+// The threshold is eps or, staged, starts at half the largest violation and is multiplied by 0.3 a
+// stage, down to eps. A stage is one sweep over all rows, then sweeps over those that were not
+// found exactly optimal (most rows with alpha_i = 0 are), until one updates hardly any, or after
+// kStageSweeps: the violation of a class with a small z_r hardly falls under frank-wolfe and must
+// not hold up all other rows.
+//
+// With `faces`, sweeps alternate with conjugate gradients over the pairs off their bounds (face.hpp), as soon as
+// those take no longer than the sweeps since the last.
+template <class Machine, class T>
+class CoordinateDescent {
+ public:
+  CoordinateDescent(const Block<T>& block, const double* diag, Machine machine, PairBlock<Machine, T> pairs,
+                    std::uint64_t seed, bool faces = false)
+      : b_(block),
+        diag_(diag),
+        machine_(std::move(machine)),
+        random_(seed),
+        pairs_(std::move(pairs)),
+        faces_(faces),
+        row_(static_cast<std::size_t>(3 * block.m)) {}
+
+  // Also when an interrupt leaves run() half way: alpha and G always belong together.
+  ~CoordinateDescent() { pairs_.store(); }
+
+  CoordinateDescent(const CoordinateDescent&) = delete;
+  CoordinateDescent& operator=(const CoordinateDescent&) = delete;
+
+  DescentResult run(double eps, Index max_sweeps, Index most_work, bool staged) {
+    DescentResult result{0, 0, largest_violation(), 0};
+    double threshold = staged ? std::max(eps, 0.5 * result.violation) : eps;
+    while (result.violation > eps && result.sweeps < max_sweeps && result.work < most_work) {
+      const Index last = staged ? std::min(max_sweeps, result.sweeps + kStageSweeps) : result.sweeps + 1;
+      const Index few = threshold > eps ? b_.q / 100 : 0;  // the next stage takes care of them
+      const Index updates = stage(threshold, few, last, most_work, result);
+      if (threshold <= eps && updates == 0) break;
+      threshold = std::max(eps, 0.3 * threshold);
+    }
+    result.violation = largest_violation();
+    return result;
+  }
+
+ private:
+  static constexpr Index kStageSweeps = 100;
+  // In the time of a multiply-add: looking at a row, and solving one.
+  static constexpr Index kWorkOfVisit = 160, kWorkOfUpdate = 800;
+
+  double violation(Index i) {
+    const Index count = pairs_.count(i);
+    if (count == 0) return 0.0;
+    pairs_.read(i, row_.data(), row_.data() + b_.m);
+    return Machine::violation(row_.data(), row_.data() + b_.m, pairs_.own(i), b_.C[i], count);
+  }
+
+  double largest_violation() {
+    double worst = 0.0;
+    for (Index i = 0; i < b_.q; ++i) worst = worse_of(worst, violation(i));
+    return worst;
+  }
+
+  // Sweeps until one makes only `few` updates, or `last` of them or most_work were made in all; returns the updates of
+  // the one over all rows.
+  Index stage(double threshold, Index few, Index last, Index most_work, DescentResult& result) {
+    order_.resize(static_cast<std::size_t>(b_.q));
+    std::iota(order_.begin(), order_.end(), Index{0});
+    const Index over_all = sweep(threshold, result);
+    Index updates = over_all;
+    while (updates > few && result.sweeps < last && result.work < most_work) updates = sweep(threshold, result);
+    return over_all;
+  }
+
+  // Visits the rows of order_ and keeps there those that were not optimal; returns the updates.
+  Index sweep(double threshold, DescentResult& result) {
+    if (faces_) face_.step(b_, pairs_, diag_, machine_, threshold, result, interrupt_);
+    random_.shuffle(order_.data(), static_cast<Index>(order_.size()));
+    Index updates = 0;
+    std::size_t kept = 0;
+    for (std::size_t k = 0; k < order_.size(); ++k) {
+      const Index i = order_[k];
+      interrupt_.poll(b_.m);
+      const double before = violation(i);
+      if (before > threshold) updates += update(i, result.work);
+      if (before > 0.0) order_[kept++] = i;
+    }
+    result.work += kWorkOfVisit * static_cast<Index>(order_.size());
+    order_.resize(kept);
+    ++result.sweeps;
+    result.updates += updates;
+    return updates;
+  }
+
+  // The one-sample solve, of the row that violation() has read. A change below the machine's resolution
+  // is dropped and does not count: repeating it would never end.
+  bool update(Index i, Index& work) {
+    const Index count = pairs_.count(i);
+    const double *G = row_.data(), *alpha = G + b_.m;
+    double* next = row_.data() + 2 * b_.m;
+    std::copy(alpha, alpha + count, next);
+    machine_.minimise(G, diag_[i], pairs_.own(i), b_.C[i], count, next);
+    double largest = 0.0;
+    for (Index c = 0; c < count; ++c) largest = std::max(largest, std::abs(next[c] - alpha[c]));
+    if (!(largest > resolution(G, diag_[i], b_.C[i], count))) return false;
+    const Index written = pairs_.write(i, next);
+    work += kWorkOfUpdate + written;
+    interrupt_.poll(written);
+    return true;
+  }
+
+  Block<T> b_;
+  const double* diag_;
+  Machine machine_;
+  Random random_;
+  Interrupt interrupt_;
+  PairBlock<Machine, T> pairs_;
+  FaceSteps<Machine, T> face_;
+  bool faces_;
+  std::vector<Index> order_;  // rows of the next sweep
+  std::vector<double> row_;   // of one sample: gradient, alpha, new alpha
+};
+
+}  // namespace multimargin::solvers

@@ -1,0 +1,386 @@
+// Conjugate gradients over the face of a block: the pairs (sample, class) off their bounds.
+//
+// Coordinate descent soon knows which pairs have weight, and then creeps where the kernel is nearly singular.
+// With the other pairs held, over the steps d of those with weight,
+//
+//     minimise  1/2 <d, H d> + <G, d>   subject to   sum_r d_ir = 0 in every sample i  (Machine::kSumsToZero),
+//
+// where H is block diagonal over classes, K between the samples whose pair of that class has weight. This is
+// solved by conjugate gradients, projected on the constraint (the mean over the sample's pairs is taken off) and
+// preconditioned by K_ii. Every sample then goes as far along its part of t d as its bounds let it, with the t of
+// a few that lowers the objective most. Pairs that came to their bounds leave the face, and conjugate gradients
+// start again over the others. Pairs never join: coordinate descent does that.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "base/gather.hpp"
+#include "base/interrupt.hpp"
+#include "base/reduce.hpp"
+#include "machines/machine.hpp"
+#include "solvers/subproblem.hpp"
+
+namespace multimargin::solvers {
+
+using namespace machines;
+
+template <class Machine, class T>
+class Face {
+ public:
+  // Finds the face of the block's current point.
+  template <class Pairs>
+  void find(const Block<T>& b, const Pairs& pairs, const double* diag) {
+    classes_.resize(size(b.m));
+    for (auto& members : classes_) members.clear();
+    samples_.clear();
+    row_.resize(size(2 * b.m));
+    double *G = row_.data(), *alpha = G + b.m;
+    for (Index k = 0; k < pairs.samples(); ++k) {
+      const Index i = pairs.sample(k), count = pairs.count(i);
+      if (count == 0) continue;
+      const Index own = pairs.own(i);
+      pairs.read(i, G, alpha);
+      const double least = kActive * b.C[i];
+      auto in_face = [&](Index c) {
+        return Machine::rise(alpha[c], c == own, b.C[i]) > least && Machine::fall(alpha[c], c == own, b.C[i]) > least;
+      };
+      Index active = 0;
+      for (Index c = 0; c < count; ++c) active += in_face(c);
+      if (active < Machine::kLeastClasses || !(diag[i] > 0.0)) continue;
+      const auto s = static_cast<std::int32_t>(samples_.size());
+      samples_.push_back({i, active, 1.0 / diag[i], least});
+      for (Index c = 0; c < count; ++c)
+        if (in_face(c))
+          classes_[size(pairs.label(i, c))].push_back(
+              {s, static_cast<std::int32_t>(c), G[c], Machine::rise(alpha[c], c == own, b.C[i]),
+               Machine::fall(alpha[c], c == own, b.C[i])});
+    }
+    entries_ = count_ = 0;
+    for (const auto& members : classes_) {
+      const auto u = static_cast<Index>(members.size());
+      entries_ += u * u;
+      count_ += u;
+    }
+  }
+
+  // Whether H is small enough: in a core's own cache, or, where descent creeps, in the last one.
+  bool fits(bool creeps) const { return 0 < entries_ && entries_ <= (creeps ? kMostCreeping : kMost); }
+  Index work() const { return entries_ + kWorkOfPair * count_; }  // of one step, in multiply-adds
+
+  // Lowers the objective over the face, until its gradient is below eps or in at most so many steps. Returns
+  // whether anything moved.
+  template <class Pairs>
+  bool minimise(const Block<T>& b, Pairs& pairs, double eps, Index steps) {
+    load(b, pairs);
+    bool moved = false;
+    for (int round = 0; round < kRounds && steps > 0; ++round) {
+      const Index made = conjugate_gradients(eps, steps);
+      if (made == 0 || !move()) break;
+      moved = true;
+      steps -= made;
+      drop();
+    }
+    return moved;
+  }
+
+  // Hands the new coefficients of each sample to the block's pairs. Returns the work.
+  template <class Pairs>
+  Index take(const Block<T>& b, const Machine& machine, Pairs& pairs) {
+    double *G = row_.data(), *alpha = G + b.m;
+    Index work = 0;
+    for (std::size_t s = 0; s < samples_.size(); ++s) {
+      const Index i = samples_[s].i;
+      pairs.read(i, G, alpha);
+      for (Index c = 0; c < pairs.count(i); ++c) alpha[c] += step_[s * size(b.m) + size(c)];
+      machine.settle(pairs.own(i), b.C[i], pairs.count(i), alpha);
+      work += pairs.write(i, alpha);
+    }
+    return work;
+  }
+
+ private:
+  struct Sample {
+    Index i, count;      // its number in the block, its pairs in the face
+    double step, least;  // 1 / K_ii; how far from its bounds a pair of the face is at least
+  };
+  struct Member {
+    std::int32_t sample, c;  // the sample among the face's, the pair among the sample's
+    double G, rise, fall;  // how far it may go up and down
+  };
+  static constexpr Index kMost = Index{1} << 17, kMostCreeping = Index{1} << 20;  // entries of H
+  static constexpr Index kWorkOfPair = 16;
+  static constexpr int kRounds = 30;              // of conjugate gradients, with ever fewer pairs
+  static constexpr double kOutside = 0.05;        // share of the samples that d may take over their bounds
+  static constexpr int kLengths = 8;              // t = 1, kShorter, kShorter^2, ...
+  static constexpr double kShorter = 0.35;
+
+  static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
+
+  template <class Pairs>
+  void load(const Block<T>& b, Pairs& pairs) {
+    H_.resize(size(entries_));
+    G_.clear(), rise_.clear(), fall_.clear(), of_.clear(), at_.clear(), sizes_.clear();
+    step_.assign(samples_.size() * size(b.m), 0.0);
+    T* out = H_.data();
+    for (const auto& members : classes_) {
+      columns_.clear();
+      for (const Member& member : members) {
+        columns_.push_back(static_cast<std::int32_t>(pairs.column(samples_[size(member.sample)].i)));
+        of_.push_back(member.sample);
+        at_.push_back(size(member.sample * b.m + member.c));
+        G_.push_back(member.G);
+        rise_.push_back(member.rise);
+        if constexpr (Machine::kTwoSided) fall_.push_back(member.fall);
+      }
+      const auto u = static_cast<Index>(columns_.size());
+      sizes_.push_back(u);
+      for (Index i = 0; i < u; ++i, out += u)
+        gather_row(pairs.kernel_row(samples_[size(members[size(i)].sample)].i), columns_.data(), u, out);
+    }
+    make_room();
+  }
+
+  void make_room() {
+    for (auto* v : {&d_, &image_, &residual_, &direction_, &scaled_, &product_, &tried_, &best_, &best_product_})
+      v->resize(G_.size());
+  }
+
+  // out = H v.
+  void multiply(const std::vector<double>& v, std::vector<double>& out) const {
+    std::fill(out.begin(), out.end(), 0.0);
+    const T* H = H_.data();
+    const double* x = v.data();
+    double* y = out.data();
+    for (const Index u : sizes_) {
+      add_product(H, u, x, y);
+      H += u * u;
+      x += u;
+      y += u;
+    }
+  }
+
+  static MULTIMARGIN_CLONES void add_product(const T* __restrict H, Index u, const double* __restrict x,
+                                             double* __restrict y) {
+    Index i = 0;
+    for (; i + 4 <= u; i += 4) {
+      const T *a = H + i * u, *b = a + u, *c = b + u, *d = c + u;
+      const double p = x[i], q = x[i + 1], r = x[i + 2], s = x[i + 3];
+      for (Index j = 0; j < u; ++j)
+        y[j] += (p * static_cast<double>(a[j]) + q * static_cast<double>(b[j])) +
+                (r * static_cast<double>(c[j]) + s * static_cast<double>(d[j]));
+    }
+    for (; i < u; ++i)
+      for (Index j = 0; j < u; ++j) y[j] += x[i] * static_cast<double>(H[i * u + j]);
+  }
+
+  // Takes the mean over a sample's pairs off.
+  void project(std::vector<double>& v) {
+    if constexpr (!Machine::kSumsToZero) return;
+    sums_.assign(samples_.size(), 0.0);
+    for (std::size_t k = 0; k < v.size(); ++k) sums_[size(of_[k])] += v[k];
+    for (std::size_t s = 0; s < samples_.size(); ++s) sums_[s] /= static_cast<double>(samples_[s].count);
+    for (std::size_t k = 0; k < v.size(); ++k) v[k] -= sums_[size(of_[k])];
+  }
+
+  static MULTIMARGIN_CLONES double dot(const double* a, const double* b, Index n) {
+    return sum_over(n, [=](Index k) { return a[k] * b[k]; });
+  }
+
+  double dot(const std::vector<double>& a, const std::vector<double>& b) const {
+    return dot(a.data(), b.data(), static_cast<Index>(a.size()));
+  }
+
+  static MULTIMARGIN_CLONES double largest(const double* a, Index n) {
+    return max_over(n, [=](Index k) { return std::abs(a[k]); });
+  }
+
+  // y += t x.
+  template <class U>
+  static MULTIMARGIN_CLONES void add(double t, const U* __restrict x, Index n, double* __restrict y) {
+    for (Index k = 0; k < n; ++k) y[k] += t * static_cast<double>(x[k]);
+  }
+
+  // d and H d by conjugate gradients from 0, until the projected gradient is below eps, or d takes many samples over
+  // their bounds: to go on would lead far from where the face is known. Returns the steps made.
+  Index conjugate_gradients(double eps, Index steps) {
+    const auto n = static_cast<Index>(G_.size());
+    const double most_outside = kOutside * static_cast<double>(samples_.size());
+    std::fill(d_.begin(), d_.end(), 0.0);
+    std::fill(image_.begin(), image_.end(), 0.0);
+    std::fill(direction_.begin(), direction_.end(), 0.0);
+    for (Index k = 0; k < n; ++k) residual_[size(k)] = -G_[size(k)];
+    project(residual_);
+    double before = kInfinity;
+    for (Index step = 0; step < steps; ++step) {
+      if (largest(residual_.data(), n) <= eps) return step;
+      const double rho = precondition();
+      const double beta = rho / before;
+      before = rho;
+      next_direction(scaled_.data(), beta, n, direction_.data());
+      multiply(direction_, product_);
+      const double curvature = dot(direction_, product_);
+      if (!(curvature > 0.0)) return step;
+      add(rho / curvature, direction_.data(), n, d_.data());
+      add(rho / curvature, product_.data(), n, image_.data());
+      project(product_);
+      add(-rho / curvature, product_.data(), n, residual_.data());
+      if (static_cast<double>(outside(n)) > most_outside) return step + 1;
+    }
+    return steps;
+  }
+
+  // residual / K_ii; returns its product with the residual.
+  double precondition() {
+    for (std::size_t k = 0; k < residual_.size(); ++k) scaled_[k] = residual_[k] * samples_[size(of_[k])].step;
+    return dot(residual_, scaled_);
+  }
+
+  static MULTIMARGIN_CLONES void next_direction(const double* __restrict scaled, double beta, Index n,
+                                                double* __restrict direction) {
+    for (Index k = 0; k < n; ++k) direction[k] = scaled[k] + beta * direction[k];
+  }
+
+  // Pairs over their bounds: as many samples, but for those with several.
+  Index outside(Index n) const {
+    return above(d_.data(), rise_.data(), 1.0, n) + (Machine::kTwoSided ? above(d_.data(), fall_.data(), -1.0, n) : 0);
+  }
+
+  static MULTIMARGIN_CLONES Index above(const double* d, const double* room, double sign, Index n) {
+    Index count = 0;
+    for (Index k = 0; k < n; ++k) count += sign * d[k] > room[k];
+    return count;
+  }
+
+  // Moves by e: every sample's part of t d, cut to its bounds, with the t of a few that
+  // lowers <G, e> + 1/2 <e, H e> most. False, and nothing moves, where none does.
+  bool move() {
+    double best = 0.0, t = 1.0;
+    for (int tries = 0; tries < kLengths; ++tries, t *= kShorter) {
+      cut(t);
+      const double change = dot(G_, tried_) + 0.5 * dot(tried_, product_);
+      if (change < best) {
+        best = change;
+        std::swap(best_, tried_);
+        std::swap(best_product_, product_);
+      } else if (best < 0.0) {
+        break;
+      }
+    }
+    if (best == 0.0) return false;
+    for (std::size_t k = 0; k < G_.size(); ++k) {
+      step_[at_[k]] += best_[k];
+      rise_[k] = std::max(rise_[k] - best_[k], 0.0);
+      if constexpr (Machine::kTwoSided) fall_[k] = std::max(fall_[k] + best_[k], 0.0);
+      G_[k] += best_product_[k];
+    }
+    return true;
+  }
+
+  // The step e, and H e: t H d but for the pairs of the few samples that are cut.
+  void cut(double t) {
+    sums_.assign(samples_.size(), t);
+    for (std::size_t k = 0; k < d_.size(); ++k) {
+      double& length = sums_[size(of_[k])];
+      if (length * d_[k] > rise_[k]) length = rise_[k] / d_[k];
+      if constexpr (Machine::kTwoSided)
+        if (length * -d_[k] > fall_[k]) length = fall_[k] / -d_[k];
+    }
+    std::size_t k = 0;
+    const T* row = H_.data();
+    for (std::size_t j = 0; j < image_.size(); ++j) product_[j] = t * image_[j];
+    for (const Index u : sizes_) {
+      double* products = product_.data() + k;
+      for (Index i = 0; i < u; ++i, ++k, row += u) {
+        const double length = sums_[size(of_[k])];
+        tried_[k] = length * d_[k];
+        if (length < t) add((length - t) * d_[k], row, u, products);
+      }
+    }
+  }
+
+  // Takes pairs that came to their bounds off the face, and moves what is left of the arrays together.
+  void drop() {
+    std::size_t k = 0, left = 0;  // pairs seen, pairs kept
+    const T* H = H_.data();
+    T* out = H_.data();
+    for (Index& u : sizes_) {
+      columns_.clear();
+      for (Index i = 0; i < u; ++i, ++k) {
+        Sample& s = samples_[size(of_[k])];
+        bool free = rise_[k] > s.least;
+        if constexpr (Machine::kTwoSided) free = free && fall_[k] > s.least;
+        if (!free) {
+          --s.count;
+          continue;
+        }
+        columns_.push_back(static_cast<std::int32_t>(i));
+        of_[left] = of_[k], at_[left] = at_[k], G_[left] = G_[k], rise_[left] = rise_[k];
+        if constexpr (Machine::kTwoSided) fall_[left] = fall_[k];
+        ++left;
+      }
+      const auto kept = static_cast<Index>(columns_.size());
+      for (Index i = 0; i < kept; ++i, out += kept) gather_row(H + columns_[size(i)] * u, columns_.data(), kept, out);
+      H += u * u;
+      u = kept;
+    }
+    of_.resize(left), at_.resize(left), G_.resize(left), rise_.resize(left);
+    if constexpr (Machine::kTwoSided) fall_.resize(left);
+    make_room();
+  }
+
+  std::vector<Sample> samples_;
+  std::vector<std::vector<Member>> classes_;  // the pairs as they were found
+  Index entries_ = 0, count_ = 0;             // of H, of pairs
+  std::vector<double> step_;                  // of every sample's pairs, so far
+  // Over the pairs in the face, class after class:
+  std::vector<Index> sizes_;  // of the classes
+  std::vector<T> H_;
+  std::vector<std::int32_t> of_;                                     // sample
+  std::vector<std::size_t> at_;                                      // where in step_
+  std::vector<double> G_, rise_, fall_;                              // at the current point
+  std::vector<double> d_, image_;                                    // the step, and H times it
+  std::vector<double> residual_, direction_, scaled_, product_;      // of conjugate gradients
+  std::vector<double> tried_, best_, best_product_;                  // parts of it, and H times the best
+  std::vector<double> sums_;                                         // a number a sample
+  std::vector<std::int32_t> columns_;
+  std::vector<double> row_;
+};
+
+// When a descent that counts its work steps over its face: for up to twice the time of the sweeps since the last
+// such step, once that is enough for a few of conjugate gradients.
+template <class Machine, class T>
+class FaceSteps {
+ public:
+  template <class Pairs>
+  void step(const Block<T>& b, Pairs& pairs, const double* diag, const Machine& machine, double threshold,
+            DescentResult& result, Interrupt& interrupt) {
+    if (result.work < next_) return;
+    const Index work = result.work - last_;
+    face_.find(b, pairs, diag);
+    const Index least = kLeastSteps * face_.work();
+    const bool fits = face_.fits(result.sweeps > kCreeping);
+    if (!fits || work < least) {
+      next_ = last_ + (fits ? least : 2 * work + 1);
+      return;
+    }
+    const Index steps = std::min(kMostWork, 2 * work) / face_.work();
+    const Index taken = face_.minimise(b, pairs, kShare * threshold, steps) ? face_.take(b, machine, pairs) : 0;
+    result.work += steps * face_.work() + taken;
+    last_ = next_ = result.work;
+    interrupt.poll(steps * face_.work() + taken);
+  }
+
+ private:
+  static constexpr Index kCreeping = 60;           // sweeps that do for most blocks
+  static constexpr Index kLeastSteps = 16;         // of conjugate gradients
+  static constexpr Index kMostWork = 300'000'000;  // of theirs: Ctrl-C is heard in between
+  static constexpr double kShare = 0.3;            // of the threshold: how exactly a face is solved
+
+  Face<Machine, T> face_;
+  Index last_ = 0, next_ = 1;  // work at the last step over a face; before the next is tried
+};
+
+}  // namespace multimargin::solvers

@@ -1,0 +1,200 @@
+// Which pairs (sample, class) of a block take part, and the kernel between samples of one class.
+//
+// The dual's Hessian is block diagonal over classes: K between the samples whose coefficient of that
+// class may move. At a solution a sample has two or three classes with alpha_ir != 0, or about to get
+// one; all others are held at zero. With m classes and q samples the blocks have some (2.5 q)^2 / m
+// entries, and a step in one class touches 2.5 q / m samples instead of q.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/gather.hpp"
+#include "base/reduce.hpp"
+#include "solvers/subproblem.hpp"
+
+namespace multimargin::solvers {
+
+template <class Machine, class T>
+class PairBlock {
+ public:
+  // Lists, of every sample, the classes that the machine says can move soon (Machine::listed); a sample with fewer
+  // than it takes to move is left out. The kernel blocks of the classes find place in `room`; where they do
+  // not, or have more entries than K itself, all pairs are listed and all classes use K.
+  PairBlock(const Block<T>& b, double width, T* room, Index room_size)
+      : b_(b), samples_(size(b.q)), classes_(size(b.m)) {
+    list(width);
+    Index entries = 0;
+    for (const Class& c : classes_) entries += c.size * c.size;
+    if (entries < b.q * b.q && entries <= room_size)
+      split_kernel(room);
+    else
+      list_all();
+    load();
+  }
+
+  Index samples() const { return b_.q; }
+  Index sample(Index k) const { return k; }
+  Index count(Index i) const { return samples_[size(i)].count; }  // of the sample's pairs, classes ascending
+  Index own(Index i) const { return samples_[size(i)].own; }      // its own class among them, or -1
+
+  // K between sample i and sample j is kernel_row(i)[column(j)].
+  const T* kernel_row(Index i) const { return b_.K + i * b_.K_stride; }
+  Index column(Index j) const { return j; }
+
+  // Class of the sample's pair c.
+  Index label(Index i, Index c) const { return pairs_[size(samples_[size(i)].first + c)].r; }
+
+  // Gradient and coefficients of the pairs of sample i.
+  MULTIMARGIN_INLINE void read(Index i, double* G, double* alpha) const {
+    const Sample& s = samples_[size(i)];
+    const Pair* pair = pairs_.data() + s.first;
+    for (Index c = 0; c < s.count; ++c) G[c] = G_[size(pair[c].at)], alpha[c] = pair[c].alpha;
+  }
+
+  // Gives sample i the coefficients alpha, and takes the step K[i, :] delta_r in the gradient of the
+  // classes that change. Returns the work.
+  Index write(Index i, const double* alpha) {
+    const Sample& s = samples_[size(i)];
+    Index work = 0;
+    for (Index c = 0; c < s.count; ++c) {
+      Pair& pair = pairs_[size(s.first + c)];
+      const double delta = alpha[c] - pair.alpha;
+      if (delta == 0.0) continue;
+      pair.alpha = alpha[c];
+      const Class& r = classes_[size(pair.r)];
+      step(i, pair, r, delta, G_.data() + r.first);
+      work += r.size;
+    }
+    return work;
+  }
+
+  // Hands alpha and the listed entries of G back to the block.
+  void store() const {
+    for (Index i = 0; i < b_.q; ++i)
+      for_pairs(i, [&](const Pair& pair) {
+        b_.alpha[i * b_.m + pair.r] = pair.alpha;
+        b_.G[i * b_.m + pair.r] = G_[size(pair.at)];
+      });
+  }
+
+ private:
+  struct Sample {
+    std::int32_t first, count, own;
+  };
+  struct Pair {
+    double alpha;
+    std::int32_t at;         // where its gradient is, in G_
+    std::uint32_t r : 30;    // class
+    std::uint32_t uses : 2;  // of its kernel row: 0, 1, or more, and then it is in room
+  };
+  struct Class {
+    Index size = 0;     // samples that have the class
+    Index first = 0;    // where their gradient starts
+    T* room = nullptr;  // for their kernel block; null: the rows of K itself
+    std::vector<std::int32_t> members;
+  };
+
+  static constexpr std::uint32_t kLargestClass = (1u << 30) - 1;
+
+  static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
+
+  template <class Visit>
+  void for_pairs(Index i, Visit visit) const {
+    const Sample& s = samples_[size(i)];
+    for (Index p = s.first; p < s.first + s.count; ++p) visit(pairs_[size(p)]);
+  }
+
+  void list(double width) {
+    for (Index i = 0; i < b_.q; ++i) {
+      const Index first = i * b_.m;
+      append(i, Machine::listed(b_.G + first, b_.alpha + first, b_.y[i], b_.C[i], b_.m, width));
+      for_pairs(i, [&](const Pair& pair) { ++classes_[size(pair.r)].size; });
+    }
+  }
+
+  void list_all() {
+    pairs_.clear();
+    for (Index i = 0; i < b_.q; ++i) append(i, [](Index) { return true; });
+    for (Class& c : classes_) c = {b_.q, 0, nullptr, {}};
+  }
+
+  template <class Listed>
+  void append(Index i, Listed listed) {
+    Sample& s = samples_[size(i)];
+    s = {static_cast<std::int32_t>(pairs_.size()), 0, -1};
+    for (Index r = 0; r < b_.m; ++r) {
+      if (!listed(r)) continue;
+      if (r == b_.y[i]) s.own = s.count;
+      pairs_.push_back({b_.alpha[i * b_.m + r], 0, static_cast<std::uint32_t>(r) & kLargestClass, 0});
+      ++s.count;
+    }
+    if (s.count >= Machine::kLeastClasses) return;
+    pairs_.resize(size(s.first));
+    s.count = 0;
+  }
+
+  void split_kernel(T* room) {
+    for (Class& c : classes_) {
+      c.room = room;
+      room += c.size * c.size;
+      c.members.reserve(size(c.size));
+    }
+    for (Index i = 0; i < b_.q; ++i)
+      for_pairs(i, [&](const Pair& pair) { classes_[size(pair.r)].members.push_back(static_cast<std::int32_t>(i)); });
+  }
+
+  // Where each pair's gradient is, and its start.
+  void load() {
+    constexpr Index gap = 8;  // apart, so that a sample's classes do not share cache sets
+    Index total = 0;
+    std::vector<Index> next;
+    for (Class& c : classes_) {
+      c.first = total;
+      next.push_back(total);
+      total += c.size + gap;
+    }
+    G_.resize(size(total));
+    for (Index i = 0; i < b_.q; ++i) {
+      const Sample& s = samples_[size(i)];
+      for (Index p = s.first; p < s.first + s.count; ++p) {
+        Pair& pair = pairs_[size(p)];
+        pair.at = static_cast<std::int32_t>(next[size(pair.r)]++);
+        G_[size(pair.at)] = b_.G[i * b_.m + pair.r];
+      }
+    }
+  }
+
+  // G += K[i, members of the class] delta. Kernel rows are copied at their second use: many have no third.
+  void step(Index i, Pair& pair, const Class& r, double delta, double* G) {
+    const T* row = b_.K + i * b_.K_stride;
+    if (!r.room) return add_row(row, r.size, delta, G);
+    if (pair.uses == 0) {
+      pair.uses = 1;
+      return add_gathered(row, r.members.data(), r.size, delta, G);
+    }
+    T* copy = r.room + (pair.at - r.first) * r.size;
+    if (pair.uses == 1) gather_row(row, r.members.data(), r.size, copy);
+    pair.uses = 2;
+    add_row(copy, r.size, delta, G);
+  }
+
+  static MULTIMARGIN_CLONES void add_gathered(const T* __restrict row, const std::int32_t* columns, Index n, double delta,
+                                              double* __restrict G) {
+    for (Index j = 0; j < n; ++j) G[j] += delta * static_cast<double>(row[columns[j]]);
+  }
+
+  // G += delta row.
+  static MULTIMARGIN_CLONES void add_row(const T* __restrict row, Index n, double delta, double* __restrict G) {
+    for (Index j = 0; j < n; ++j) G[j] += delta * static_cast<double>(row[j]);
+  }
+
+  Block<T> b_;
+  std::vector<Sample> samples_;
+  std::vector<Class> classes_;
+  std::vector<Pair> pairs_;  // sample after sample
+  std::vector<double> G_;    // class after class
+};
+
+}  // namespace multimargin::solvers

@@ -1,0 +1,137 @@
+// The variable projection method for a balanced block: Serafini, Zanghirati & Zanni, Section 3.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "base/interrupt.hpp"
+#include "base/reduce.hpp"
+#include "solvers/balanced_set.hpp"
+#include "solvers/sparse_product.hpp"
+#include "solvers/subproblem.hpp"
+
+namespace multimargin::solvers {
+
+struct ProjectionOptions {
+  double eps;  // stop when the violation at the best bias <= eps
+  Index max_iter;
+  double rho;    // the first projection parameter
+  Index period;  // l~: the two rules for rho take turns within as many steps
+  double flat;   // rho stays where |K d|^2 <= flat |d|^2
+};
+
+struct ProjectionResult {
+  Index iterations;
+  double violation;
+};
+
+// Minimises  1/2 <Delta, K Delta> + <G_old, Delta>  over the box with the block's sum, z = alpha_old + Delta:
+//
+//     zbar = P(z - rho G),  d = zbar - z,  z <- z + theta d,  theta = min(1, -<d, G> / <d, K d>) (1 in the first step)
+//     rho  <- <d, K d> / |K d|^2  while l mod period < period / 2,   else |d|^2 / <d, K d>
+//
+// G carries the bias at which z is judged: <d, G> does not change with it, because d sums to 0, but is rounded less.
+// K d is K zbar - K z or a product with d itself, whichever has fewer entries other than 0: bounded samples stay where
+// they are, so that near the end d has the free ones only. Where K is not convex (rounding) rho stays as it was.
+template <class T>
+class VariableProjection {
+ public:
+  VariableProjection(const Block<T>& block, BalancedBox box, const ProjectionOptions& options, int n_threads)
+      : b_(block),
+        box_(std::move(box)),
+        o_(options),
+        product_(block.K, block.K_stride, block.q, n_threads),
+        rho_(options.rho),
+        start_(block.alpha, block.alpha + block.q),
+        G_start_(block.G, block.G + block.q),
+        target_(start_),
+        d_(start_),
+        Kd_(start_),
+        Kz_(start_) {}
+
+  ProjectionResult run() {
+    multiply(b_.alpha, Kz_.data());
+    ProjectionResult result{0, centre()};
+    while (!(result.violation <= o_.eps) && result.iterations < o_.max_iter && step(result.iterations + 1)) {
+      ++result.iterations;
+      result.violation = centre();
+      interrupt_.poll(b_.q);
+    }
+    const double change = refresh();
+    if (!(result.violation <= o_.eps) && !(change <= 0.0)) {  // cut short, and the first step may have led up
+      std::copy(start_.begin(), start_.end(), b_.alpha);
+      std::copy(G_start_.begin(), G_start_.end(), b_.G);
+    }
+    result.violation = measure_balanced(box_, b_.G, b_.alpha, b_.q).violation;
+    return result;
+  }
+
+ private:
+  void multiply(const double* v, double* out) {
+    product_(v, out);
+    interrupt_.poll(product_.work());
+  }
+
+  double centre() {
+    const BalancedMeasure measure = measure_balanced(box_, b_.G, b_.alpha, b_.q);
+    for (Index i = 0; i < b_.q; ++i) b_.G[i] += measure.bias;
+    return measure.violation;
+  }
+
+  // Steps 2 to 5. False where no move is left, but for rounding.
+  bool step(Index l) {
+    for (Index i = 0; i < b_.q; ++i) target_[i] = b_.alpha[i] - rho_ * b_.G[i];
+    box_.project(target_.data(), target_.data());
+    for (Index i = 0; i < b_.q; ++i) d_[i] = target_[i] - b_.alpha[i];
+    multiply_direction();
+    const double dd = sum_over(b_.q, [&](Index i) { return d_[i] * d_[i]; });
+    const double dKd = sum_over(b_.q, [&](Index i) { return d_[i] * Kd_[i]; });
+    const double KdKd = sum_over(b_.q, [&](Index i) { return Kd_[i] * Kd_[i]; });
+    const double slope = sum_over(b_.q, [&](Index i) { return d_[i] * b_.G[i]; });
+    const double theta = l == 1 || dKd <= 0.0 ? 1.0 : std::min(1.0, -slope / dKd);
+    if (!(theta > 0.0) || dd == 0.0) return false;
+    move(theta);
+    if (dKd > 0.0 && KdKd > o_.flat * dd) rho_ = 2 * (l % o_.period) < o_.period ? dKd / KdKd : dd / dKd;
+    return true;
+  }
+
+  void multiply_direction() {
+    const auto other = [q = b_.q](const std::vector<double>& v) { return q - std::count(v.begin(), v.end(), 0.0); };
+    if (other(d_) <= other(target_)) {
+      multiply(d_.data(), Kd_.data());
+    } else {
+      multiply(target_.data(), Kd_.data());
+      for (Index i = 0; i < b_.q; ++i) Kd_[i] -= Kz_[i];
+    }
+  }
+
+  void move(double theta) {
+    box_.move_towards(target_.data(), theta, b_.alpha);
+    for (Index i = 0; i < b_.q; ++i) {
+      b_.G[i] += theta * Kd_[i];
+      Kz_[i] += theta * Kd_[i];
+    }
+  }
+
+  // G = G_old + K (alpha - alpha_old) from scratch; returns the change of the dual.
+  double refresh() {
+    for (Index i = 0; i < b_.q; ++i) d_[i] = b_.alpha[i] - start_[i];
+    multiply(d_.data(), Kd_.data());
+    const double bias = measure_balanced(box_, G_start_.data(), start_.data(), b_.q).bias;
+    const double change = sum_over(b_.q, [&](Index i) { return d_[i] * (G_start_[i] + bias + 0.5 * Kd_[i]); });
+    for (Index i = 0; i < b_.q; ++i) b_.G[i] = G_start_[i] + Kd_[i];
+    return change;
+  }
+
+  Block<T> b_;
+  BalancedBox box_;
+  ProjectionOptions o_;
+  SparseProduct<T> product_;
+  Interrupt interrupt_;
+  double rho_;
+  std::vector<double> start_, G_start_, target_, d_, Kd_, Kz_;  // (q,) each
+};
+
+}  // namespace multimargin::solvers
