@@ -161,7 +161,7 @@ def class_descent(
     n_threads: int = 1,
 ) -> tuple[int, int, float, int]: ...
 
-class BlockKernel:
+class WorkingSetKernel:
     def __init__(
         self, spec: KernelSpec, samples: Samples, ids: _I64, scale: _F64 | None, n_threads: int
     ) -> None: ...
@@ -176,7 +176,7 @@ def pair_descent(
     eps: float,
     max_iter: int,
     most_work: int = ...,
-    kernel: BlockKernel | None = None,
+    kernel: WorkingSetKernel | None = None,
     store: _Floats | None = None,
     slots: _I64 | None = None,
     columns: _I64 | None = None,
@@ -263,14 +263,14 @@ class LinearProblem:
 
 def squared_norm(weights: _Floats, n_threads: int = 1) -> float: ...
 
-class _LinearDescent:
+class _PassRunner:
     def part(self) -> None: ...
     def run(
         self, all: bool, threshold: float, relax: float, margin: float, shuffle: bool
     ) -> tuple[int, int, int, float, float, float, float]: ...
 
 @final
-class LinearDescent32(_LinearDescent):
+class PassRunner32(_PassRunner):
     def __init__(
         self,
         problem: LinearProblem,
@@ -282,7 +282,7 @@ class LinearDescent32(_LinearDescent):
     ) -> None: ...
 
 @final
-class LinearDescent64(_LinearDescent):
+class PassRunner64(_PassRunner):
     def __init__(
         self, problem: LinearProblem, weights: _F64, update: str, tau: float, seed: int, together: bool
     ) -> None: ...

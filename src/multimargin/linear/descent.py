@@ -131,7 +131,7 @@ class LinearDescent:
             name = "sort" if self.task.m <= _MANY_CLASSES else "pivot"
         self.weights = weights
         self.together = together and len(self._blocks()) > 1
-        make: type[Any] = _core.LinearDescent32 if weights.dtype == np.float32 else _core.LinearDescent64
+        make: type[Any] = _core.PassRunner32 if weights.dtype == np.float32 else _core.PassRunner64
         self.native = make(self.problem, weights, name, self.options.tau, self.options.seed, self.together)
 
     def _set_dual(self, alpha: sp.csr_array) -> None:

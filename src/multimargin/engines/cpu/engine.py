@@ -248,7 +248,7 @@ class CpuEngine(NumpyEngine):
         source: dict[str, Any] = {}
         if block.lazy:
             W = block.W
-            kernel = _core.BlockKernel(self._spec, self._samples, W, self._scale, self.options.n_threads)
+            kernel = _core.WorkingSetKernel(self._spec, self._samples, W, self._scale, self.options.n_threads)
             source = {"kernel": kernel, "store": self._store, "slots": self.cache.peek(W), "columns": W}
         low, high = self.problem.bounds(block.y, block.C)
         steps, _, work = _core.pair_descent(

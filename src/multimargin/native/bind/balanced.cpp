@@ -34,7 +34,7 @@ void bind_project(const ConstVector& w, const ConstVector& low, const ConstVecto
           "w, low, high and out must have the same length");
   const BalancedRoot root = find_balanced_root(method);
   nb::gil_scoped_release released;
-  BalancedBox(low.data(), high.data(), length(w), total, root).project(w.data(), out.data());
+  BalancedSet(low.data(), high.data(), length(w), total, root).project(w.data(), out.data());
 }
 
 // Calls work(block, box) for the dtype of K; the box has the sum that alpha has.
@@ -49,8 +49,8 @@ auto with_balanced_block(const KernelRows& K, const Matrix& G, const Matrix& alp
   return with_rows(K, [&](const auto* first, Index stride) {
     using T = std::remove_cv_t<std::remove_pointer_t<decltype(first)>>;
     nb::gil_scoped_release released;
-    const Block<T> block{q, 1, first, stride, G.data(), alpha.data(), nullptr, nullptr};
-    return work(block, BalancedBox(low.data(), high.data(), q, sum_of(alpha.data(), q), root));
+    const Subproblem<T> block{q, 1, first, stride, G.data(), alpha.data(), nullptr, nullptr};
+    return work(block, BalancedSet(low.data(), high.data(), q, sum_of(alpha.data(), q), root));
   });
 }
 
@@ -62,7 +62,7 @@ std::tuple<Index, double> bind_variable_projection(const KernelRows& K, const Ma
   require(rho > 0.0 && period >= 1 && flat >= 0.0, "rho and period must be positive, and flat not negative");
   const ProjectionOptions options{eps, max_iter, rho, period, flat};
   const int threads = checked_threads(n_threads);
-  return with_balanced_block(K, G, alpha, low, high, projection, [&](const auto& block, BalancedBox box) {
+  return with_balanced_block(K, G, alpha, low, high, projection, [&](const auto& block, BalancedSet box) {
     const ProjectionResult result = VariableProjection(block, std::move(box), options, threads).run();
     return std::tuple(result.iterations, result.violation);
   });
@@ -75,8 +75,8 @@ std::tuple<Index, double> bind_balanced_gradient(const KernelRows& K, const Matr
                                                  const std::string& projection, int n_threads) {
   const GradientOptions options = gradient_options(eps, max_iter, rho_min, rho_max, memory, patience, initial_step);
   const int threads = checked_threads(n_threads);
-  return with_balanced_block(K, G, alpha, low, high, projection, [&](const auto& block, BalancedBox box) {
-    const GradientResult result = ProjectedGradient(BalancedSet(block, std::move(box), threads), options).run();
+  return with_balanced_block(K, G, alpha, low, high, projection, [&](const auto& block, BalancedSet box) {
+    const GradientResult result = ProjectedGradient(BalancedBlock(block, std::move(box), threads), options).run();
     return std::tuple(result.iterations, result.measure);
   });
 }

@@ -84,7 +84,7 @@ std::tuple<Index, Index, double, Index> bind_class_descent(KeptClasses& kept, co
     auto& classes = kept.of<T>();
     nb::gil_scoped_release released;
     const Index q = length(G), m = length(G, 1), n = length(rows, 1);
-    const Block<T> block{q, m, nullptr, 0, G.data(), alpha.data(), y.data(), C.data()};
+    const Subproblem<T> block{q, m, nullptr, 0, G.data(), alpha.data(), y.data(), C.data()};
     ClassDescent<OneVsRest, T> descent(block, {first, stride, slots.data(), ids.data()}, n, diag.data(),
                                        OneVsRest(m, BoxUpdate::exact, 0, relax), classes);
     const bool complete = q == n;

@@ -14,7 +14,7 @@
 #include "base/blas.hpp"
 #include "base/platform.hpp"
 #include "bind/arrays.hpp"
-#include "kernel/kernel_rows.hpp"
+#include "kernel/kernel_block.hpp"
 #include "kernel/kernel_scores.hpp"
 #include "samples/binary_samples.hpp"
 #include "samples/dense_direct.hpp"
@@ -51,9 +51,9 @@ const double* check_scale(const Scale& scale, const Samples& samples, const char
   return scale->data();
 }
 
-KernelPair check_pair(const KernelSpec& spec, const Samples& a, const Samples& b, const Scale& a_scale,
+KernelOperands check_operands(const KernelSpec& spec, const Samples& a, const Samples& b, const Scale& a_scale,
                       const Scale& b_scale, const char* a_name, const char* b_name) {
-  if (!b.pairs_with(a)) throw nb::type_error("both samples must be of the same kind and data type");
+  if (!b.comparable_with(a)) throw nb::type_error("both samples must be of the same kind and data type");
   require(a.d() == b.d(), "both samples must have the same number of features");
   return {spec, a, b, check_scale(a_scale, a, a_name), check_scale(b_scale, b, b_name)};
 }
@@ -121,7 +121,7 @@ template <class Out>
 void block(const KernelSpec& spec, const Samples& a, const Ids& a_ids, const Samples& b, Index b_begin, Index b_end,
            const Scale& a_scale, const Scale& b_scale, nb::ndarray<Out, nb::ndim<2>, nb::device::cpu> out,
            const Ids& out_rows, int n_threads) {
-  const KernelPair pair = check_pair(spec, a, b, a_scale, b_scale, "a_scale", "b_scale");
+  const KernelOperands operands = check_operands(spec, a, b, a_scale, b_scale, "a_scale", "b_scale");
   check_ids(a_ids, a.n(), "a_ids");
   check_range(b_begin, b_end, b.n());
   require(length(out_rows) == length(a_ids), "out_rows: one row for each of a_ids expected");
@@ -131,20 +131,20 @@ void block(const KernelSpec& spec, const Samples& a, const Ids& a_ids, const Sam
   checked_threads(n_threads);
   const OutRows<Out> rows{out.data(), out.stride(0), out_rows.data()};
   nb::gil_scoped_release release;
-  kernel_block<Out>(pair, a_ids.data(), length(a_ids), b_begin, b_end, rows, n_threads);
+  kernel_block<Out>(operands, a_ids.data(), length(a_ids), b_begin, b_end, rows, n_threads);
 }
 
 void scores(const KernelSpec& spec, const Samples& sv, const Matrix<double>& coef, const Samples& x, Index x_begin,
             Index x_end, const Scale& sv_scale, const Scale& x_scale,
             nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu> scores, int n_threads) {
-  const KernelPair pair = check_pair(spec, sv, x, sv_scale, x_scale, "sv_scale", "x_scale");
+  const KernelOperands operands = check_operands(spec, sv, x, sv_scale, x_scale, "sv_scale", "x_scale");
   check_range(x_begin, x_end, x.n());
   require(length(coef) == sv.n(), "coef: one row for each support vector expected");
   require(length(scores) == x_end - x_begin && length(scores, 1) == length(coef, 1),
           "scores must have one row for each x and one column for each of coef");
   checked_threads(n_threads);
   nb::gil_scoped_release release;
-  kernel_scores(pair, coef.data(), length(coef, 1), x_begin, x_end, scores.data(), n_threads);
+  kernel_scores(operands, coef.data(), length(coef, 1), x_begin, x_end, scores.data(), n_threads);
 }
 
 Doubles squared_norms(const Samples& samples) {
@@ -152,7 +152,7 @@ Doubles squared_norms(const Samples& samples) {
   {
     nb::gil_scoped_release release;
     *copy = samples.squared_norms();
-    const double unit = samples.expansion(Pair::product).unit;
+    const double unit = samples.expansion(Comparison::product).unit;
     for (double& norm : *copy) norm *= unit;
   }
   return to_numpy(std::move(copy));

@@ -154,7 +154,7 @@ nb::tuple dual_arrays(const LinearProblem& problem) {
 void set_dual(LinearProblem& problem, const Vector<std::int64_t>& indptr, const Vector<std::int32_t>& classes,
               const Vector<double>& values) {
   SparseDual& dual = problem.dual();
-  const LinearTask task = problem.task();
+  const LabelledRows task = problem.task();
   require(length(indptr) == dual.size() + 1 && indptr.data()[0] == 0 && indptr.data()[dual.size()] == length(classes) &&
               length(classes) == length(values),
           "indptr, classes and values must be CSR with one row a sample");
@@ -185,7 +185,7 @@ double dual_sum(const LinearProblem& problem) {
 
 template <class W>
 void bind_descent(nb::module_& m, const char* name) {
-  using Descent = LinearDescent<W>;
+  using Descent = PassRunner<W>;
   nb::class_<Descent>(m, name)
       .def(
           "__init__",
@@ -235,8 +235,8 @@ void bind_linear(nb::module_& m) {
       .def("support", [](const LinearProblem& problem) { return problem.dual().support(); }, "Number of samples with alpha_i != 0.");
   m.def("squared_norm", &bind_norm<float>, "weights"_a.noconvert(), "n_threads"_a = 1);
   m.def("squared_norm", &bind_norm<double>, "weights"_a.noconvert(), "n_threads"_a = 1, "|W|^2 in float64.");
-  bind_descent<float>(m, "LinearDescent32");
-  bind_descent<double>(m, "LinearDescent64");
+  bind_descent<float>(m, "PassRunner32");
+  bind_descent<double>(m, "PassRunner64");
 }
 
 }  // namespace multimargin::bind

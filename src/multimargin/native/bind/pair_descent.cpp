@@ -35,7 +35,7 @@ bool all_within(const Index* values, Index count, Index least, Index end) {
   return within;
 }
 
-void check_room(const Kernel& K, Index q, const BlockKernel* kernel) {
+void check_room(const Kernel& K, Index q, const WorkingSetKernel* kernel) {
   require(length(K, 1) == q && (q < 2 || K.stride(1) == 1), "K must have contiguous rows of one value a row of G");
   require(length(K) >= (kernel ? std::min(q, PairRows<float>::kLeastRoom) : q), "K has room for too few rows");
   require(!kernel || kernel->size() == q, "kernel must be of the samples of G");
@@ -59,7 +59,7 @@ void check_state(const State& G, const State& alpha, const Vector& diag, const V
 }
 
 Found run_pair_descent(const Kernel& K, const Vector& diag, const State& G, const State& alpha, const Vector& low,
-                        const Vector& high, double eps, Index max_iter, Index most_work, const BlockKernel* kernel,
+                        const Vector& high, double eps, Index max_iter, Index most_work, const WorkingSetKernel* kernel,
                         const std::optional<Store>& store, const std::optional<Ids>& slots,
                         const std::optional<Ids>& columns) {
   const Index q = length(G);
@@ -85,19 +85,19 @@ Found run_pair_descent(const Kernel& K, const Vector& diag, const State& G, cons
   throw nb::type_error("kernel rows must be float32 or float64");
 }
 
-void make_block_kernel(BlockKernel* self, const KernelSpec& spec, const Samples& samples, const Ids& ids,
+void make_working_set_kernel(WorkingSetKernel* self, const KernelSpec& spec, const Samples& samples, const Ids& ids,
                        const Scale& scale, int n_threads) {
   require(all_within(ids.data(), length(ids), 0, samples.n()), "ids must be rows of samples");
   require(!scale || length(*scale) == samples.n(), "scale: one value a sample expected");
-  new (self) BlockKernel(spec, samples, std::vector<Index>(ids.data(), ids.data() + length(ids)),
+  new (self) WorkingSetKernel(spec, samples, std::vector<Index>(ids.data(), ids.data() + length(ids)),
                          scale ? scale->data() : nullptr, checked_threads(n_threads));
 }
 
 }  // namespace
 
 void bind_pair_descent(nb::module_& m) {
-  nb::class_<BlockKernel>(m, "BlockKernel", "Kernel rows of the samples ids against each other, for pair_descent.")
-      .def("__init__", &make_block_kernel, "spec"_a, "samples"_a, "ids"_a.noconvert(), "scale"_a.noconvert().none(),
+  nb::class_<WorkingSetKernel>(m, "WorkingSetKernel", "Kernel rows of the samples ids against each other, for pair_descent.")
+      .def("__init__", &make_working_set_kernel, "spec"_a, "samples"_a, "ids"_a.noconvert(), "scale"_a.noconvert().none(),
            "n_threads"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 5>());
   m.def("pair_descent", &run_pair_descent, "K"_a.noconvert(), "diag"_a.noconvert(), "G"_a.noconvert(),
         "alpha"_a.noconvert(), "low"_a.noconvert(), "high"_a.noconvert(), "eps"_a, "max_iter"_a,

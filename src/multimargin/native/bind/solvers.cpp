@@ -147,7 +147,7 @@ std::tuple<Index, Index, double, Index> bind_coordinate_descent(
     T* space = room ? static_cast<T*>(room->data()) : nullptr;
     const Index size = room ? length(*room) : 0;
     nb::gil_scoped_release released;
-    const Block<T> block{length(G), length(G, 1), first, stride, G.data(), alpha.data(), y.data(), C.data()};
+    const Subproblem<T> block{length(G), length(G, 1), first, stride, G.data(), alpha.data(), y.data(), C.data()};
     Machine solver(block.m, step, seed + 1, relax);
     DescentResult result;
     if constexpr (Machine::kSharesMean) {
@@ -163,7 +163,7 @@ std::tuple<Index, Index, double, Index> bind_coordinate_descent(
       result = descent.run({eps, max_sweeps, most_work, staged, faces}, entries >= block.q * block.q, threads);
     } else {
       CoordinateDescent<Machine, T> descent(block, diag.data(), std::move(solver),
-                                            PairBlock<Machine, T>(block, width, space, size), seed, faces);
+                                            ListedVariables<Machine, T>(block, width, space, size), seed, faces);
       result = descent.run(eps, max_sweeps, most_work, staged);
     }
     return std::tuple(result.sweeps, result.updates, result.violation, result.work);
@@ -218,7 +218,7 @@ std::tuple<Index, double> bind_projected_gradient(const std::string& machine, co
     using Machine = typename decltype(chosen)::type;
     nb::gil_scoped_release released;
     const Index q = length(G), m = length(G, 1);
-    Block<double> block{q, m, nullptr, stride, G.data(), alpha.data(), y.data(), C.data()};
+    Subproblem<double> block{q, m, nullptr, stride, G.data(), alpha.data(), y.data(), C.data()};
     std::vector<double> converted;
     if constexpr (std::is_same_v<decltype(first), const double*>) {
       block.K = first;
@@ -227,7 +227,7 @@ std::tuple<Index, double> bind_projected_gradient(const std::string& machine, co
       block.K = converted.data();
       block.K_stride = q;
     }
-    ProjectedGradient method(RowSets<Machine>(block, Machine(m, Machine::find_update("sort"), 0)), options);
+    ProjectedGradient method(RowwiseBlock<Machine>(block, Machine(m, Machine::find_update("sort"), 0)), options);
     const GradientResult result = method.run();
     return std::tuple(result.iterations, result.measure);
   });

@@ -33,9 +33,9 @@ struct KernelSpec {
       throw std::invalid_argument("KernelSpec: gamma, coef0 and offset must be finite");
   }
 
-  Pair pair() const {
-    if (kind == Kernel::rbf) return Pair::squared_distance;
-    return kind == Kernel::laplacian ? Pair::l1_distance : Pair::product;
+  Comparison comparison() const {
+    if (kind == Kernel::rbf) return Comparison::squared_distance;
+    return kind == Kernel::laplacian ? Comparison::l1_distance : Comparison::product;
   }
 
   std::string name() const { return names[static_cast<int>(kind)]; }

@@ -5,14 +5,14 @@
 #include <utility>
 #include <vector>
 
-#include "kernel/kernel_rows.hpp"
+#include "kernel/kernel_block.hpp"
 
 namespace multimargin::kernel {
 
 // K(i, j) for i, j in `ids`, rows of `samples`; scale: one factor a sample, or null. What is referred to must stay.
-class BlockKernel {
+class WorkingSetKernel {
  public:
-  BlockKernel(const KernelSpec& spec, const Samples& samples, std::vector<Index> ids, const double* scale,
+  WorkingSetKernel(const KernelSpec& spec, const Samples& samples, std::vector<Index> ids, const double* scale,
               int n_threads)
       : spec_(spec), samples_(samples), ids_(std::move(ids)), scale_(scale), n_threads_(n_threads),
         columns_(samples.take(ids_.data(), size())) {
@@ -27,8 +27,8 @@ class BlockKernel {
   void rows(const Index* which, Index count, T* out, Index stride, const Index* places) const {
     std::vector<Index> ids;
     for (Index c = 0; c < count; ++c) ids.push_back(ids_[which[c]]);
-    const KernelPair pair{spec_, samples_, *columns_, scale_, scale_ ? column_scale_.data() : nullptr};
-    kernel_block<T>(pair, ids.data(), count, 0, size(), OutRows<T>{out, stride, places}, n_threads_);
+    const KernelOperands operands{spec_, samples_, *columns_, scale_, scale_ ? column_scale_.data() : nullptr};
+    kernel_block<T>(operands, ids.data(), count, 0, size(), OutRows<T>{out, stride, places}, n_threads_);
   }
 
  private:

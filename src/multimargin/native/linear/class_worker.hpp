@@ -12,7 +12,7 @@
 
 namespace multimargin::linear {
 
-struct LinearTask {
+struct LabelledRows {
   const LinearRows* rows;
   Index m;
   const std::int32_t* y;
@@ -28,9 +28,9 @@ struct LinearStep {
 };
 
 template <class W>
-class LinearBlock {
+class ClassWorker {
  public:
-  LinearBlock(const LinearTask& task, const LinearWeights<W>& all, Index b)
+  ClassWorker(const LabelledRows& task, const LinearWeights<W>& all, Index b)
       : task_(task),
         weights_(all.block(b)),
         first_(b * all.width),
@@ -73,7 +73,7 @@ class LinearBlock {
   void foresee(Index i) const { reader_.foresee(i); }
 
  private:
-  LinearTask task_;
+  LabelledRows task_;
   WeightBlock<W> weights_;
   Index first_;
   RowReader<W> reader_;
@@ -84,30 +84,30 @@ class LinearBlock {
 
 // The same of all classes, block after block.
 template <class W>
-class LinearBlocks {
+class ClassWorkers {
  public:
-  LinearBlocks(const LinearTask& task, const LinearWeights<W>& weights) {
+  ClassWorkers(const LabelledRows& task, const LinearWeights<W>& weights) {
     for (Index b = 0; b < weights.blocks; ++b) blocks_.emplace_back(task, weights, b);
   }
 
   Index size() const { return static_cast<Index>(blocks_.size()); }
-  LinearBlock<W>& operator[](Index b) { return blocks_[static_cast<std::size_t>(b)]; }
+  ClassWorker<W>& operator[](Index b) { return blocks_[static_cast<std::size_t>(b)]; }
 
   W score(Index i, W* scores) {
     W top = std::numeric_limits<W>::lowest();
-    for (LinearBlock<W>& block : blocks_) top = std::max(top, block.score(i, scores));
+    for (ClassWorker<W>& block : blocks_) top = std::max(top, block.score(i, scores));
     return top;
   }
   void add(Index i, const LinearStep& step) {
-    for (LinearBlock<W>& block : blocks_) block.add(i, step);
+    for (ClassWorker<W>& block : blocks_) block.add(i, step);
   }
   void announce(Index i) {
-    for (LinearBlock<W>& block : blocks_) block.announce(i);
+    for (ClassWorker<W>& block : blocks_) block.announce(i);
   }
   void foresee(Index i) const { blocks_.front().foresee(i); }
 
  private:
-  std::vector<LinearBlock<W>> blocks_;
+  std::vector<ClassWorker<W>> blocks_;
 };
 
 }  // namespace multimargin::linear

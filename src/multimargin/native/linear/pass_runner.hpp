@@ -35,10 +35,10 @@
 namespace multimargin::linear {
 
 template <class W>
-class LinearDescent {
+class PassRunner {
  public:
   // Together: as many threads as the dual has parts, and the weights blocks. Else the parts take turns.
-  LinearDescent(const LinearTask& task, const LinearWeights<W>& weights, SparseDual* dual, const UpdateRule& update,
+  PassRunner(const LabelledRows& task, const LinearWeights<W>& weights, SparseDual* dual, const UpdateRule& update,
                 std::uint64_t seed, bool together)
       : together_(together && has_openmp() && weights.blocks > 1), stride_(weights.classes()), blocks_(task, weights) {
     const int parts = dual->parts();
@@ -49,8 +49,8 @@ class LinearDescent {
     scores_.reserve(batch() * stride_);
     tops_.resize(at(weights.blocks * batch()));
   }
-  LinearDescent(const LinearDescent&) = delete;
-  LinearDescent& operator=(const LinearDescent&) = delete;
+  PassRunner(const PassRunner&) = delete;
+  PassRunner& operator=(const PassRunner&) = delete;
 
   // From now on without threads.
   void part() { together_ = false; }
@@ -82,7 +82,7 @@ class LinearDescent {
   // What block b has to do before the samples of a batch are solved: make the steps of the last one, score the next.
   // Returns whether there are any samples.
   bool prepare(Index b) {
-    LinearBlock<W>& block = blocks_[b];
+    ClassWorker<W>& block = blocks_[b];
     for (const auto& shard : shards_) shard->log().make(block);
     bool any = false;
     for (Index p = 0; p < static_cast<Index>(shards_.size()); ++p) {
@@ -157,7 +157,7 @@ class LinearDescent {
 
   bool together_;
   Index stride_;  // of scores_
-  LinearBlocks<W> blocks_;
+  ClassWorkers<W> blocks_;
   std::vector<std::unique_ptr<LinearShard<W>>> shards_;
   AlignedBuffer<W> scores_;  // of a batch
   std::vector<W> tops_;      // of a batch, as each block has them

@@ -44,7 +44,7 @@ class LinearProblem {
   LinearProblem(const LinearProblem&) = delete;
   LinearProblem& operator=(const LinearProblem&) = delete;
 
-  LinearTask task() const { return {rows_.get(), m_, y_, C_, norm_.data()}; }
+  LabelledRows task() const { return {rows_.get(), m_, y_, C_, norm_.data()}; }
   const LinearRows& rows() const { return *rows_; }
   Index m() const { return m_; }
   const std::int32_t* y() const { return y_; }
@@ -72,7 +72,7 @@ class LinearProblem {
     std::vector<LinearMeasure> parts(static_cast<std::size_t>(tasks));
     parallel_tasks(tasks, n_threads_, [&] {
       auto visitor = std::make_shared<LinearVisitor<W>>(task(), &dual_, UpdateRule{}, 0);
-      auto blocks = std::make_shared<LinearBlocks<W>>(task(), weights);
+      auto blocks = std::make_shared<ClassWorkers<W>>(task(), weights);
       auto scores = std::make_shared<std::vector<W>>(static_cast<std::size_t>(weights.classes()));
       return [&, visitor, blocks, scores](Index t) {
         LinearMeasure part;

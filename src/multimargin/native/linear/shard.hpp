@@ -62,7 +62,7 @@ class StepLog {
   }
 
   template <class W>
-  void make(LinearBlock<W>& block) const {
+  void make(ClassWorker<W>& block) const {
     std::size_t first = 0;
     for (std::size_t k = 0; k < samples_.size(); ++k) {
       block.add(samples_[k], {classes_.data() + first, delta_.data() + first, static_cast<Index>(ends_[k] - first)});
@@ -80,7 +80,7 @@ class StepLog {
 template <class W>
 class LinearShard {
  public:
-  LinearShard(const LinearTask& task, SparseDual* dual, const UpdateRule& update, std::uint64_t seed, int part)
+  LinearShard(const LabelledRows& task, SparseDual* dual, const UpdateRule& update, std::uint64_t seed, int part)
       : visitor_(task, dual, update, seed + 1),
         random_(seed),
         part_(part),
@@ -110,7 +110,7 @@ class LinearShard {
   Index upcoming(Index ahead) const { return visits_[at_ + static_cast<std::size_t>(ahead)] * parts_ + part_; }
 
   // Visits so many samples at most; returns whether any are left.
-  bool go_on(Index visits, LinearBlocks<W>& blocks, W* scores) {
+  bool go_on(Index visits, ClassWorkers<W>& blocks, W* scores) {
     for (Index k = left(visits); k > 0; --k) {
       const Index i = upcoming(0);
       const double psi = visitor_.look(i, scores, blocks.score(i, scores));

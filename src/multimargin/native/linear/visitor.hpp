@@ -31,7 +31,7 @@ class LinearVisitor {
  public:
   using Entry = SparseDual::Entry;
 
-  LinearVisitor(const LinearTask& task, SparseDual* dual, const UpdateRule& update, std::uint64_t seed)
+  LinearVisitor(const LabelledRows& task, SparseDual* dual, const UpdateRule& update, std::uint64_t seed)
       : task_(task),
         dual_(dual),
         machine_(task.m, update.solve, seed, 1.0, update.tau),
@@ -160,7 +160,7 @@ class LinearVisitor {
     return score;
   }
 
-  LinearTask task_;
+  LabelledRows task_;
   SparseDual* dual_;
   CrammerSinger machine_;
   const W* scores_ = nullptr;  // of the sample at hand

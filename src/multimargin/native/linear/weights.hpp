@@ -62,13 +62,13 @@ struct Lanes {
 
 // Vectors of 16 weights, and one of 8 after them where Tail is 1: the classes that a sweep over a row takes at once.
 template <Index Blocks, Index Tail, class W>
-struct ClassBlock {
+struct ClassLanes {
   using Wide = typename Lanes<W, 16>::Type;
   using Half = typename Lanes<W, 8>::Type;
   Wide wide[Blocks > 0 ? Blocks : 1] = {};
   Half half[1] = {};
 
-  MULTIMARGIN_INLINE void operator+=(const ClassBlock& other) {
+  MULTIMARGIN_INLINE void operator+=(const ClassLanes& other) {
     for (Index b = 0; b < Blocks; ++b) wide[b] += other.wide[b];
     if constexpr (Tail > 0) half[0] += other.half[0];
   }
@@ -102,9 +102,9 @@ struct ClassBlock {
 // scores[c] = base[c] + sum_k x_k weights[column_k, c] for the classes of a block; returns the largest. The sums stay in
 // registers, and where these are few every row is split among several: one sum alone would wait for the addition before.
 template <Index Blocks, Index Tail, class W, class I>
-MULTIMARGIN_INLINE W score_block(const W* weights, Index stride, const RowTerms<W, I>& row, const W* base, W* scores) {
+MULTIMARGIN_INLINE W score_classes(const W* weights, Index stride, const RowTerms<W, I>& row, const W* base, W* scores) {
   constexpr Index kSums = Blocks + Tail > 3 ? 1 : Blocks + Tail > 1 ? 2 : 4;
-  ClassBlock<Blocks, Tail, W> sums[kSums];
+  ClassLanes<Blocks, Tail, W> sums[kSums];
   const auto add = [&](Index s, W x, Index column) MULTIMARGIN_INLINE_LAMBDA {
     sums[s].with(weights + column * stride, [x](auto& sum, const auto& at) MULTIMARGIN_INLINE_LAMBDA { sum += at * x; });
   };
@@ -121,8 +121,8 @@ MULTIMARGIN_INLINE W score_block(const W* weights, Index stride, const RowTerms<
 
 // weights[column_k, c] += x_k delta[c] for the classes of a block: the steps stay in registers.
 template <Index Blocks, Index Tail, class W, class I>
-MULTIMARGIN_INLINE void add_block(W* weights, Index stride, const RowTerms<W, I>& row, const W* delta) {
-  ClassBlock<Blocks, Tail, W> steps;
+MULTIMARGIN_INLINE void add_classes(W* weights, Index stride, const RowTerms<W, I>& row, const W* delta) {
+  ClassLanes<Blocks, Tail, W> steps;
   steps.with(delta, [](auto& step, const auto& at) MULTIMARGIN_INLINE_LAMBDA { step = at; });
   row.each([&](W x, Index column) MULTIMARGIN_INLINE_LAMBDA {
     steps.with(weights + column * stride, [x](const auto& step, auto& at) MULTIMARGIN_INLINE_LAMBDA { at += step * x; });
@@ -131,14 +131,14 @@ MULTIMARGIN_INLINE void add_block(W* weights, Index stride, const RowTerms<W, I>
 
 // use<Blocks, Tail>() for a number of classes known at run time: a multiple of 8 below 16 (Most + 1).
 template <Index Most, class Use>
-MULTIMARGIN_INLINE void with_block(Index classes, Use use) {
+MULTIMARGIN_INLINE void with_lanes(Index classes, Use use) {
   if (classes / 16 == Most) {
     if (classes % 16 == 0)
       use.template operator()<Most, 0>();
     else
       use.template operator()<Most, 1>();
   } else if constexpr (Most > 0) {
-    with_block<Most - 1>(classes, use);
+    with_lanes<Most - 1>(classes, use);
   }
 }
 
@@ -148,10 +148,10 @@ MULTIMARGIN_CLONES W score_row(const W* weights, Index stride, const RowTerms<W,
   W top = std::numeric_limits<W>::lowest();
   const auto take = [&](W largest) MULTIMARGIN_INLINE_LAMBDA { top = largest > top ? largest : top; };
   Index c = 0;
-  for (; c + 128 <= stride; c += 128) take(score_block<8, 0>(weights + c, stride, row, base + c, scores + c));
+  for (; c + 128 <= stride; c += 128) take(score_classes<8, 0>(weights + c, stride, row, base + c, scores + c));
   if (c == stride) return top;
-  with_block<7>(stride - c, [&]<Index Blocks, Index Tail>() MULTIMARGIN_INLINE_LAMBDA {
-    take(score_block<Blocks, Tail>(weights + c, stride, row, base + c, scores + c));
+  with_lanes<7>(stride - c, [&]<Index Blocks, Index Tail>() MULTIMARGIN_INLINE_LAMBDA {
+    take(score_classes<Blocks, Tail>(weights + c, stride, row, base + c, scores + c));
   });
   return top;
 }
@@ -160,10 +160,10 @@ MULTIMARGIN_CLONES W score_row(const W* weights, Index stride, const RowTerms<W,
 template <class W, class I>
 MULTIMARGIN_CLONES void add_row(W* weights, Index stride, const RowTerms<W, I>& row, const W* delta) {
   Index c = 0;
-  for (; c + 64 <= stride; c += 64) add_block<4, 0>(weights + c, stride, row, delta + c);
+  for (; c + 64 <= stride; c += 64) add_classes<4, 0>(weights + c, stride, row, delta + c);
   if (c == stride) return;
-  with_block<3>(stride - c, [&]<Index Blocks, Index Tail>() MULTIMARGIN_INLINE_LAMBDA {
-    add_block<Blocks, Tail>(weights + c, stride, row, delta + c);
+  with_lanes<3>(stride - c, [&]<Index Blocks, Index Tail>() MULTIMARGIN_INLINE_LAMBDA {
+    add_classes<Blocks, Tail>(weights + c, stride, row, delta + c);
   });
 }
 

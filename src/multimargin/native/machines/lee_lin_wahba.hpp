@@ -17,6 +17,6 @@ struct LeeLinWahbaShape : BoundedShape {
   static constexpr bool kSharesMean = true;
 };
 
-using LeeLinWahba = CoupledBox<LeeLinWahbaShape>;
+using LeeLinWahba = WrongClassMachine<LeeLinWahbaShape>;
 
 }  // namespace multimargin::machines

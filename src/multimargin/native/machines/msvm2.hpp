@@ -46,6 +46,6 @@ struct Msvm2Shape {
   }
 };
 
-using Msvm2 = CoupledBox<Msvm2Shape>;
+using Msvm2 = WrongClassMachine<Msvm2Shape>;
 
 }  // namespace multimargin::machines

@@ -16,6 +16,6 @@ struct WestonWatkinsShape : BoundedShape {
   static constexpr bool kSharesMean = false;
 };
 
-using WestonWatkins = CoupledBox<WestonWatkinsShape>;
+using WestonWatkins = WrongClassMachine<WestonWatkinsShape>;
 
 }  // namespace multimargin::machines

@@ -38,7 +38,7 @@ struct BoundedShape {
 };
 
 template <class Shape>
-class CoupledBox {
+class WrongClassMachine {
  public:
   using Update = BoxUpdate;
   static constexpr std::string_view kName = Shape::kName;
@@ -50,7 +50,7 @@ class CoupledBox {
   static Update find_update(std::string_view name) { return find_choice("update", name, kBoxUpdates).update; }
 
   // relax multiplies the step (1 is the exact solve, up to 2 still descends).
-  CoupledBox(Index m, Update update, std::uint64_t /*seed*/, double relax = 1.0)
+  WrongClassMachine(Index m, Update update, std::uint64_t /*seed*/, double relax = 1.0)
       : update_(update), relax_(relax), share_(share_of(m)), a_(static_cast<std::size_t>(m)) {}
 
   // Of a plain row.

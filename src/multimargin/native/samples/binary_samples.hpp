@@ -97,7 +97,7 @@ class BinarySamples final : public Samples, public TileSource<std::uint8_t>, pub
     return std::make_unique<BinarySamples>(std::move(rows), d(), scale_);
   }
 
-  bool pairs_with(const Samples& other) const override {
+  bool comparable_with(const Samples& other) const override {
     const auto* same = dynamic_cast<const BinarySamples*>(&other);
     return same && same->scale_ == scale_;
   }
@@ -106,9 +106,9 @@ class BinarySamples final : public Samples, public TileSource<std::uint8_t>, pub
     return static_cast<const BinarySamples&>(a).most_ <= most_lines ? RawType::uint8 : RawType::int32;
   }
 
-  Expansion expansion(Pair pair) const override {
-    const double* norms = pair == Pair::product ? nullptr : squared_norms().data();
-    return {norms, -2.0, pair == Pair::l1_distance ? scale_ : scale_ * scale_, static_cast<double>(most_)};
+  Expansion expansion(Comparison comparison) const override {
+    const double* norms = comparison == Comparison::product ? nullptr : squared_norms().data();
+    return {norms, -2.0, comparison == Comparison::l1_distance ? scale_ : scale_ * scale_, static_cast<double>(most_)};
   }
 
   TileShape tile_shape(Index q, Index width, bool split_rows) const override {
@@ -116,17 +116,17 @@ class BinarySamples final : public Samples, public TileSource<std::uint8_t>, pub
     return {rows, shared_columns(width, chunks, 256, 1024)};
   }
 
-  double pair_flops(const Samples& a) const override {
+  double value_flops(const Samples& a) const override {
     const auto& rows = static_cast<const BinarySamples&>(a).rows_;
     return static_cast<double>(rows.features.size()) / (16.0 * std::max<Index>(rows.rows(), 1)) + transform_flops;
   }
 
-  std::unique_ptr<PairTiles<std::uint8_t>> pair_tiles(const Samples& a, Pair,
+  std::unique_ptr<RowTiles<std::uint8_t>> row_tiles(const Samples& a, Comparison,
                                                       std::type_identity<std::uint8_t>) const override {
     return std::make_unique<Tiles<std::uint8_t>>(static_cast<const BinarySamples&>(a), *this);
   }
 
-  std::unique_ptr<PairTiles<std::int32_t>> pair_tiles(const Samples& a, Pair,
+  std::unique_ptr<RowTiles<std::int32_t>> row_tiles(const Samples& a, Comparison,
                                                       std::type_identity<std::int32_t>) const override {
     return std::make_unique<Tiles<std::int32_t>>(static_cast<const BinarySamples&>(a), *this);
   }
@@ -142,7 +142,7 @@ class BinarySamples final : public Samples, public TileSource<std::uint8_t>, pub
   static constexpr Index most_lines = 255;  // whose sum fits a byte
 
   template <class Count>
-  class Tiles final : public PairTiles<Count> {
+  class Tiles final : public RowTiles<Count> {
    public:
     Tiles(const BinarySamples& a, const BinarySamples& b) : a_(a), b_(b) {}
 

@@ -7,14 +7,14 @@
 
 namespace multimargin::samples {
 
-enum class Pair { product, squared_distance, l1_distance };
+enum class Comparison { product, squared_distance, l1_distance };
 
 // What one feature adds to it.
-template <Pair pair, class T>
-MULTIMARGIN_INLINE T pair_term(T a, T b) {
-  if constexpr (pair == Pair::product) return a * b;
+template <Comparison comparison, class T>
+MULTIMARGIN_INLINE T comparison_term(T a, T b) {
+  if constexpr (comparison == Comparison::product) return a * b;
   const T difference = a - b;
-  return pair == Pair::squared_distance ? difference * difference : std::fabs(difference);
+  return comparison == Comparison::squared_distance ? difference * difference : std::fabs(difference);
 }
 
 }  // namespace multimargin::samples

@@ -12,28 +12,28 @@ namespace multimargin::samples {
 // Samples side by side in one panel.
 inline constexpr Index panel_width = tile_alignment;
 
-// sums[l] += sum over `count` features f of pair_term(a[f], b[f * ldb + l]), l < panel_width.
-template <Pair pair, int count, class T>
+// sums[l] += sum over `count` features f of comparison_term(a[f], b[f * ldb + l]), l < panel_width.
+template <Comparison comparison, int count, class T>
 MULTIMARGIN_INLINE void add_features(const T* a, const T* b, Index ldb, T* sums) {
 #pragma omp simd
   for (Index l = 0; l < panel_width; ++l) {
     T sum = sums[l];
-    for (int f = 0; f < count; ++f) sum += pair_term<pair>(a[f], b[f * ldb + l]);
+    for (int f = 0; f < count; ++f) sum += comparison_term<comparison>(a[f], b[f * ldb + l]);
     sums[l] = sum;
   }
 }
 
 // One panel of b against q rows (q x d): tile[k * ld + l] = sum over features f of
-// pair_term(rows[k][f], b[f * ldb + l]), l < panel_width; four features a pass over the sums.
-template <Pair pair, class T>
+// comparison_term(rows[k][f], b[f * ldb + l]), l < panel_width; four features a pass over the sums.
+template <Comparison comparison, class T>
 MULTIMARGIN_CLONES void panel_tile(const T* rows, Index q, const T* b, Index ldb, Index d, T* tile, Index ld) {
   for (Index k = 0; k < q; ++k) {
     const T* a = rows + k * d;
     T* sums = tile + k * ld;
     for (Index l = 0; l < panel_width; ++l) sums[l] = T(0);
     Index f = 0;
-    for (; f + 4 <= d; f += 4) add_features<pair, 4>(a + f, b + f * ldb, ldb, sums);
-    for (; f < d; ++f) add_features<pair, 1>(a + f, b + f * ldb, ldb, sums);
+    for (; f + 4 <= d; f += 4) add_features<comparison, 4>(a + f, b + f * ldb, ldb, sums);
+    for (; f < d; ++f) add_features<comparison, 1>(a + f, b + f * ldb, ldb, sums);
   }
 }
 
@@ -51,17 +51,17 @@ class DenseDirect final : public FloatSamples<T> {
     return std::make_unique<DenseDirect>(copy->data(), count, this->d(), copy);
   }
 
-  bool pairs_with(const Samples& other) const override { return dynamic_cast<const DenseDirect*>(&other) != nullptr; }
+  bool comparable_with(const Samples& other) const override { return dynamic_cast<const DenseDirect*>(&other) != nullptr; }
 
   TileShape tile_shape(Index q, Index width, bool split_rows) const override {
     const Index rows = std::min<Index>(q, 64), chunks = split_rows ? (q + rows - 1) / rows : 1;
     return {rows, shared_columns(width, chunks, 256, 1024)};
   }
 
-  double pair_flops(const Samples&) const override { return 3.0 * this->d() + this->transform_flops; }
+  double value_flops(const Samples&) const override { return 3.0 * this->d() + this->transform_flops; }
 
-  std::unique_ptr<PairTiles<T>> pair_tiles(const Samples& a, Pair pair, std::type_identity<T>) const override {
-    return std::make_unique<Tiles>(static_cast<const DenseDirect&>(a), *this, pair);
+  std::unique_ptr<RowTiles<T>> row_tiles(const Samples& a, Comparison comparison, std::type_identity<T>) const override {
+    return std::make_unique<Tiles>(static_cast<const DenseDirect&>(a), *this, comparison);
   }
 
  protected:
@@ -78,9 +78,9 @@ class DenseDirect final : public FloatSamples<T> {
   }
 
  private:
-  class Tiles final : public PairTiles<T> {
+  class Tiles final : public RowTiles<T> {
    public:
-    Tiles(const DenseDirect& a, const DenseDirect& b, Pair pair) : a_(a), b_(b), pair_(pair) {}
+    Tiles(const DenseDirect& a, const DenseDirect& b, Comparison comparison) : a_(a), b_(b), comparison_(comparison) {}
 
     void load(const Index* ids, Index q) override {
       const Index d = a_.d();
@@ -91,25 +91,25 @@ class DenseDirect final : public FloatSamples<T> {
     }
 
     void fill(Index begin, Index end, T* tile, Index ld) override {
-      switch (pair_) {
-        case Pair::product: return fill_panels<Pair::product>(begin, end, tile, ld);
-        case Pair::squared_distance: return fill_panels<Pair::squared_distance>(begin, end, tile, ld);
-        case Pair::l1_distance: return fill_panels<Pair::l1_distance>(begin, end, tile, ld);
+      switch (comparison_) {
+        case Comparison::product: return fill_panels<Comparison::product>(begin, end, tile, ld);
+        case Comparison::squared_distance: return fill_panels<Comparison::squared_distance>(begin, end, tile, ld);
+        case Comparison::l1_distance: return fill_panels<Comparison::l1_distance>(begin, end, tile, ld);
       }
     }
 
    private:
     static constexpr Index few_rows = 3;  // fewer uses of a panel do not repay packing it
 
-    template <Pair pair>
+    template <Comparison comparison>
     void fill_panels(Index begin, Index end, T* tile, Index ld) {
       for (Index j = begin; j < end; j += panel_width) {
         const bool whole = j + panel_width <= end;
         T* out = tile + (j - begin);
         if (whole && q_ <= few_rows)
-          panel_tile<pair>(rows_.data(), q_, b_.xt_ + j, b_.n(), b_.d(), out, ld);
+          panel_tile<comparison>(rows_.data(), q_, b_.xt_ + j, b_.n(), b_.d(), out, ld);
         else
-          panel_tile<pair>(rows_.data(), q_, pack(j, std::min(panel_width, end - j)), panel_width, b_.d(), out, ld);
+          panel_tile<comparison>(rows_.data(), q_, pack(j, std::min(panel_width, end - j)), panel_width, b_.d(), out, ld);
       }
     }
 
@@ -124,7 +124,7 @@ class DenseDirect final : public FloatSamples<T> {
     }
 
     const DenseDirect &a_, &b_;
-    Pair pair_;
+    Comparison comparison_;
     Index q_ = 0;
     AlignedBuffer<T> rows_, panel_;
   };

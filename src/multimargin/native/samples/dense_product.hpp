@@ -10,10 +10,10 @@
 
 namespace multimargin::samples {
 
-// tile[k * ld + j] = sum over features of pair_term(rows[k], b[j]): four rows of b at a time, each
+// tile[k * ld + j] = sum over features of comparison_term(rows[k], b[j]): four rows of b at a time, each
 // read once for all k. For a handful of rows this runs at memory speed.
-template <Pair pair, class T>
-MULTIMARGIN_CLONES void row_pairs(const T* rows, Index q, const T* b, Index width, Index d, T* tile, Index ld) {
+template <Comparison comparison, class T>
+MULTIMARGIN_CLONES void compare_rows(const T* rows, Index q, const T* b, Index width, Index d, T* tile, Index ld) {
   Index j = 0;
   for (; j + 4 <= width; j += 4) {
     const T *b0 = b + j * d, *b1 = b0 + d, *b2 = b1 + d, *b3 = b2 + d;
@@ -22,10 +22,10 @@ MULTIMARGIN_CLONES void row_pairs(const T* rows, Index q, const T* b, Index widt
       T s0 = 0, s1 = 0, s2 = 0, s3 = 0;
 #pragma omp simd reduction(+ : s0, s1, s2, s3)
       for (Index f = 0; f < d; ++f) {
-        s0 += pair_term<pair>(a[f], b0[f]);
-        s1 += pair_term<pair>(a[f], b1[f]);
-        s2 += pair_term<pair>(a[f], b2[f]);
-        s3 += pair_term<pair>(a[f], b3[f]);
+        s0 += comparison_term<comparison>(a[f], b0[f]);
+        s1 += comparison_term<comparison>(a[f], b1[f]);
+        s2 += comparison_term<comparison>(a[f], b2[f]);
+        s3 += comparison_term<comparison>(a[f], b3[f]);
       }
       T* out = tile + k * ld + j;
       out[0] = s0, out[1] = s1, out[2] = s2, out[3] = s3;
@@ -36,7 +36,7 @@ MULTIMARGIN_CLONES void row_pairs(const T* rows, Index q, const T* b, Index widt
       const T *a = rows + k * d, *bj = b + j * d;
       T s = 0;
 #pragma omp simd reduction(+ : s)
-      for (Index f = 0; f < d; ++f) s += pair_term<pair>(a[f], bj[f]);
+      for (Index f = 0; f < d; ++f) s += comparison_term<comparison>(a[f], bj[f]);
       tile[k * ld + j] = s;
     }
   }
@@ -67,10 +67,10 @@ class DenseProduct final : public FloatSamples<T> {
     return std::make_unique<DenseProduct>(copy->data(), count, this->d(), copy);
   }
 
-  bool pairs_with(const Samples& other) const override { return dynamic_cast<const DenseProduct*>(&other) != nullptr; }
+  bool comparable_with(const Samples& other) const override { return dynamic_cast<const DenseProduct*>(&other) != nullptr; }
 
-  Expansion expansion(Pair pair) const override {
-    if (pair != Pair::squared_distance) return {};
+  Expansion expansion(Comparison comparison) const override {
+    if (comparison != Comparison::squared_distance) return {};
     return {this->squared_norms().data(), -2.0};
   }
 
@@ -79,11 +79,11 @@ class DenseProduct final : public FloatSamples<T> {
     return {rows, shared_columns(width, chunks, 256, 1024)};
   }
 
-  double pair_flops(const Samples&) const override { return 2.0 * this->d() + this->transform_flops; }
+  double value_flops(const Samples&) const override { return 2.0 * this->d() + this->transform_flops; }
 
-  std::unique_ptr<PairTiles<T>> pair_tiles(const Samples& a, Pair pair, std::type_identity<T>) const override {
+  std::unique_ptr<RowTiles<T>> row_tiles(const Samples& a, Comparison comparison, std::type_identity<T>) const override {
     blas::require<T>();
-    return std::make_unique<Tiles>(static_cast<const DenseProduct&>(a), *this, pair);
+    return std::make_unique<Tiles>(static_cast<const DenseProduct&>(a), *this, comparison);
   }
 
  protected:
@@ -97,9 +97,9 @@ class DenseProduct final : public FloatSamples<T> {
   // Where own loops beat the packing BLAS; below some 16 features a row, adding up lanes costs more.
   static bool few_rows(Index q, Index d) { return q <= std::min<Index>(8, d / 16); }
 
-  class Tiles final : public PairTiles<T> {
+  class Tiles final : public RowTiles<T> {
    public:
-    Tiles(const DenseProduct& a, const DenseProduct& b, Pair pair) : a_(a), b_(b), pair_(pair) {}
+    Tiles(const DenseProduct& a, const DenseProduct& b, Comparison comparison) : a_(a), b_(b), comparison_(comparison) {}
 
     void load(const Index* ids, Index q) override {
       q_ = q;
@@ -116,17 +116,17 @@ class DenseProduct final : public FloatSamples<T> {
     void fill(Index begin, Index end, T* tile, Index ld) override {
       const Index d = b_.d(), width = end - begin;
       const T* b = b_.x_ + begin * d;
-      if (pair_ == Pair::l1_distance)
-        row_pairs<Pair::l1_distance>(rows_, q_, b, width, d, tile, ld);
+      if (comparison_ == Comparison::l1_distance)
+        compare_rows<Comparison::l1_distance>(rows_, q_, b, width, d, tile, ld);
       else if (few_rows(q_, d))
-        row_pairs<Pair::product>(rows_, q_, b, width, d, tile, ld);
+        compare_rows<Comparison::product>(rows_, q_, b, width, d, tile, ld);
       else
         blas::gemm<T>(false, true, q_, width, d, 1, rows_, d, b, d, 0, tile, ld);
     }
 
    private:
     const DenseProduct &a_, &b_;
-    Pair pair_;
+    Comparison comparison_;
     Index q_ = 0;
     const T* rows_ = nullptr;
     AlignedBuffer<T> packed_;

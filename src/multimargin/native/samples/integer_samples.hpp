@@ -48,7 +48,7 @@ class IntegerSamples final : public Samples, public TileSource<std::int32_t>, pu
         new IntegerSamples(copy->data(), count, d(), scale_, format_, bounds_, copy));
   }
 
-  bool pairs_with(const Samples& other) const override {
+  bool comparable_with(const Samples& other) const override {
     const auto* same = dynamic_cast<const IntegerSamples*>(&other);
     return same && same->format_ == format_ && same->scale_ == scale_;
   }
@@ -57,9 +57,9 @@ class IntegerSamples final : public Samples, public TileSource<std::int32_t>, pu
     return bounds_.narrow && static_cast<const IntegerSamples&>(a).bounds_.narrow ? RawType::int32 : RawType::float64;
   }
 
-  Expansion expansion(Pair pair) const override {
-    if (pair == Pair::l1_distance) throw std::logic_error("integer products give no L1 distance");
-    return {pair == Pair::product ? nullptr : squared_norms().data(), -2.0, scale_ * scale_};
+  Expansion expansion(Comparison comparison) const override {
+    if (comparison == Comparison::l1_distance) throw std::logic_error("integer products give no L1 distance");
+    return {comparison == Comparison::product ? nullptr : squared_norms().data(), -2.0, scale_ * scale_};
   }
 
   TileShape tile_shape(Index q, Index width, bool split_rows) const override {
@@ -69,14 +69,14 @@ class IntegerSamples final : public Samples, public TileSource<std::int32_t>, pu
     return {rows, shared_columns(width, (q + rows - 1) / rows, 256, 512)};
   }
 
-  double pair_flops(const Samples&) const override { return 0.5 * static_cast<double>(d()) + transform_flops; }
+  double value_flops(const Samples&) const override { return 0.5 * static_cast<double>(d()) + transform_flops; }
 
-  std::unique_ptr<PairTiles<std::int32_t>> pair_tiles(const Samples& a, Pair,
+  std::unique_ptr<RowTiles<std::int32_t>> row_tiles(const Samples& a, Comparison,
                                                       std::type_identity<std::int32_t>) const override {
     return std::make_unique<Tiles<std::int32_t>>(static_cast<const IntegerSamples&>(a), *this);
   }
 
-  std::unique_ptr<PairTiles<double>> pair_tiles(const Samples& a, Pair, std::type_identity<double>) const override {
+  std::unique_ptr<RowTiles<double>> row_tiles(const Samples& a, Comparison, std::type_identity<double>) const override {
     return std::make_unique<Tiles<double>>(static_cast<const IntegerSamples&>(a), *this);
   }
 
@@ -146,7 +146,7 @@ class IntegerSamples final : public Samples, public TileSource<std::int32_t>, pu
   }
 
   template <class Raw>
-  class Tiles final : public PairTiles<Raw> {
+  class Tiles final : public RowTiles<Raw> {
    public:
     Tiles(const IntegerSamples& a, const IntegerSamples& b)
         : a_(a), b_(b), rows_(b.format_, b.d(), b.line_bytes_, b.cached_stretch()) {

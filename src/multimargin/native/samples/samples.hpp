@@ -1,6 +1,6 @@
 // Samples: n immutable rows of d features, and the tiles of pair values (inner products or
 // distances) between the rows of two of them. The concrete kinds are in dense_product.hpp,
-// dense_direct.hpp, integer_samples.hpp, binary_samples.hpp and sparse_samples.hpp; kernel/kernel_rows.hpp
+// dense_direct.hpp, integer_samples.hpp, binary_samples.hpp and sparse_samples.hpp; kernel/kernel_block.hpp
 // turns tiles into kernel values.
 #pragma once
 
@@ -54,20 +54,20 @@ class Samples {
   virtual std::unique_ptr<Samples> take(const Index* ids, Index count) const = 0;
 
   // Whether tiles between the two can be made: same kind, same precision.
-  virtual bool pairs_with(const Samples& other) const = 0;
+  virtual bool comparable_with(const Samples& other) const = 0;
 
   // The type in which tiles with the rows of `a` are made.
   virtual RawType raw_type(const Samples& a) const = 0;
 
   // How raw values of this kind become the pair values a kernel is a function of.
-  virtual Expansion expansion(Pair) const { return {}; }
+  virtual Expansion expansion(Comparison) const { return {}; }
 
   // A good tile size for q rows against `width` columns of these samples, where threads share out
   // the chunks of rows too (split_rows) or only the columns.
   virtual TileShape tile_shape(Index q, Index width, bool split_rows) const = 0;
 
   // Roughly the arithmetic of one kernel value between a row of `a` and a row of these.
-  virtual double pair_flops(const Samples& a) const = 0;
+  virtual double value_flops(const Samples& a) const = 0;
 
  protected:
   virtual std::vector<double> compute_squared_norms() const = 0;
@@ -82,9 +82,9 @@ class Samples {
 
 // One thread's maker of tiles: some rows of samples `a` against a range of rows of samples `b`.
 template <class Raw>
-class PairTiles {
+class RowTiles {
  public:
-  virtual ~PairTiles() = default;
+  virtual ~RowTiles() = default;
   // Chooses the rows; `ids` need not outlive the call.
   virtual void load(const Index* ids, Index q) = 0;
   // tile[k * ld + j - begin] = pair value of the k-th chosen row and row j of b, begin <= j < end.
@@ -102,7 +102,7 @@ class TileSource {
  public:
   virtual ~TileSource() = default;
   // `a` must pair with these, and both must outlive the result.
-  virtual std::unique_ptr<PairTiles<Raw>> pair_tiles(const Samples& a, Pair pair, std::type_identity<Raw>) const = 0;
+  virtual std::unique_ptr<RowTiles<Raw>> row_tiles(const Samples& a, Comparison comparison, std::type_identity<Raw>) const = 0;
 };
 
 // Samples whose pair values always come in the floating-point type Raw.

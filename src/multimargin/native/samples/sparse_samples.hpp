@@ -60,7 +60,7 @@ class SparseRows : public FloatSamples<double> {
   // Row i in `row`.
   virtual void copy_row(Index i, std::vector<Entry>& row) const = 0;
   virtual Index nnz() const = 0;
-  bool pairs_with(const Samples& other) const override { return dynamic_cast<const SparseRows*>(&other) != nullptr; }
+  bool comparable_with(const Samples& other) const override { return dynamic_cast<const SparseRows*>(&other) != nullptr; }
 };
 
 template <class T, class I>
@@ -97,9 +97,9 @@ class SparseSamples final : public SparseRows {
   }
 
   // |a-b|_1 = |a|_1 + |b|_1 + sum over common features of (|a-b| - |a| - |b|).
-  Expansion expansion(Pair pair) const override {
-    if (pair == Pair::product) return {};
-    if (pair == Pair::squared_distance) return {this->squared_norms().data(), -2.0};
+  Expansion expansion(Comparison comparison) const override {
+    if (comparison == Comparison::product) return {};
+    if (comparison == Comparison::squared_distance) return {this->squared_norms().data(), -2.0};
     return {l1_norms().data(), 1.0};
   }
 
@@ -110,14 +110,14 @@ class SparseSamples final : public SparseRows {
     return {1, split_rows ? largest : shared_columns(width, 1, least, largest)};
   }
 
-  double pair_flops(const Samples& a) const override {
+  double value_flops(const Samples& a) const override {
     const auto per_row = [](const SparseRows& s) { return static_cast<double>(s.nnz()) / std::max<Index>(s.n(), 1); };
     return this->transform_flops + 4 * per_row(static_cast<const SparseRows&>(a)) * per_row(*this) / this->d();
   }
 
-  std::unique_ptr<PairTiles<double>> pair_tiles(const Samples& a, Pair pair,
+  std::unique_ptr<RowTiles<double>> row_tiles(const Samples& a, Comparison comparison,
                                                 std::type_identity<double>) const override {
-    return std::make_unique<Tiles>(static_cast<const SparseRows&>(a), *this, pair);
+    return std::make_unique<Tiles>(static_cast<const SparseRows&>(a), *this, comparison);
   }
 
   void copy_row(Index i, std::vector<Entry>& row) const override {
@@ -134,9 +134,9 @@ class SparseSamples final : public SparseRows {
   }
 
  private:
-  class Tiles final : public PairTiles<double> {
+  class Tiles final : public RowTiles<double> {
    public:
-    Tiles(const SparseRows& a, const SparseSamples& b, Pair pair) : a_(a), b_(b), pair_(pair) {}
+    Tiles(const SparseRows& a, const SparseSamples& b, Comparison comparison) : a_(a), b_(b), comparison_(comparison) {}
 
     void load(const Index* ids, Index q) override { ids_.assign(ids, ids + q); }
 
@@ -146,7 +146,7 @@ class SparseSamples final : public SparseRows {
         std::fill_n(out, end - begin, 0.0);
         a_.copy_row(ids_[k], row_);
         for (const auto& [feature, v] : row_) {
-          if (pair_ == Pair::l1_distance)
+          if (comparison_ == Comparison::l1_distance)
             b_.add_column(feature, begin, end, out,
                           [v = v](double x) { return std::fabs(v - x) - std::fabs(v) - std::fabs(x); });
           else
@@ -158,7 +158,7 @@ class SparseSamples final : public SparseRows {
    private:
     const SparseRows& a_;
     const SparseSamples& b_;
-    Pair pair_;
+    Comparison comparison_;
     std::vector<Index> ids_;
     std::vector<Entry> row_;
   };

@@ -10,16 +10,16 @@
 
 namespace multimargin::solvers {
 
-// As RowSets (projected_gradient.hpp). Rows have one value, and closeness is the violation at the best bias.
+// As RowwiseBlock (projected_gradient.hpp). Rows have one value, and closeness is the violation at the best bias.
 template <class T>
-class BalancedSet {
+class BalancedBlock {
  public:
   using Value = T;
 
-  BalancedSet(const Block<T>& block, BalancedBox box, int n_threads)
+  BalancedBlock(const Subproblem<T>& block, BalancedSet box, int n_threads)
       : b_(block), box_(std::move(box)), product_(block.K, block.K_stride, block.q, n_threads) {}
 
-  const Block<T>& block() const { return b_; }
+  const Subproblem<T>& block() const { return b_; }
 
   double closeness() const { return measure_balanced(box_, b_.G, b_.alpha, b_.q).violation; }
 
@@ -48,8 +48,8 @@ class BalancedSet {
   void move_towards(const double* target, double t) const { box_.move_towards(target, t, b_.alpha); }
 
  private:
-  Block<T> b_;
-  BalancedBox box_;
+  Subproblem<T> b_;
+  BalancedSet box_;
   SparseProduct<T> product_;
 };
 

@@ -45,10 +45,10 @@ inline MULTIMARGIN_CLONES double clipped_total(const double* w, const double* lo
   });
 }
 
-class BalancedBox {
+class BalancedSet {
  public:
   // The arrays must outlive the box. Throws std::invalid_argument where no point is feasible.
-  BalancedBox(const double* low, const double* high, Index q, double total, BalancedRoot root)
+  BalancedSet(const double* low, const double* high, Index q, double total, BalancedRoot root)
       : low_(low), high_(high), q_(q), total_(total), root_(root), shifted_(static_cast<std::size_t>(q)) {
     for (Index i = 0; i < q; ++i)
       if (!(low[i] <= high[i] && std::isfinite(high[i] - low[i])))
@@ -255,7 +255,7 @@ struct BalancedMeasure {
   double violation, bias;
 };
 
-inline BalancedMeasure measure_balanced(const BalancedBox& box, const double* G, const double* alpha, Index q) {
+inline BalancedMeasure measure_balanced(const BalancedSet& box, const double* G, const double* alpha, Index q) {
   double grow = -kInfinity, shrink = -kInfinity;
   bool broken = false;
   for (Index i = 0; i < q; ++i) {

@@ -39,7 +39,7 @@ template <class Machine, class T, class S>
 class ClassProblem {
  public:
   // position[id] is a sample's number in the block, or -1.
-  ClassProblem(const Block<T>& block, const KernelSource<T>& source, const std::vector<std::int32_t>& position,
+  ClassProblem(const Subproblem<T>& block, const KernelSource<T>& source, const std::vector<std::int32_t>& position,
                const double* diag, Machine machine)
       : b_(block), one_(block), source_(source), position_(position), diag_(diag), machine_(std::move(machine)),
         at_(position.size(), -1) {
@@ -255,7 +255,7 @@ class ClassProblem {
     for (Index j = 0; j < n; ++j) G[j] += by * static_cast<S>(row[j]);
   }
 
-  Block<T> b_, one_;  // the block, and the same for one class
+  Subproblem<T> b_, one_;  // the block, and the same for one class
   KernelSource<T> source_;
   const std::vector<std::int32_t>& position_;
   const double* diag_;
@@ -277,7 +277,7 @@ class ClassProblem {
 template <class Machine, class T>
 class ClassDescent {
  public:
-  ClassDescent(const Block<T>& block, const KernelSource<T>& source, Index n, const double* diag, Machine machine,
+  ClassDescent(const Subproblem<T>& block, const KernelSource<T>& source, Index n, const double* diag, Machine machine,
                std::vector<ClassRows<T>>& kept)
       : b_(block), source_(source), diag_(diag), machine_(std::move(machine)), kept_(kept), position_(size(n), -1),
         listed_(size(block.m)) {
@@ -347,7 +347,7 @@ class ClassDescent {
     return total;
   }
 
-  Block<T> b_;
+  Subproblem<T> b_;
   KernelSource<T> source_;
   const double* diag_;
   Machine machine_;

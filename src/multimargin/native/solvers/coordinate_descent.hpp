@@ -38,18 +38,18 @@ using namespace machines;
 template <class Machine, class T>
 class CoordinateDescent {
  public:
-  CoordinateDescent(const Block<T>& block, const double* diag, Machine machine, PairBlock<Machine, T> pairs,
+  CoordinateDescent(const Subproblem<T>& block, const double* diag, Machine machine, ListedVariables<Machine, T> variables,
                     std::uint64_t seed, bool faces = false)
       : b_(block),
         diag_(diag),
         machine_(std::move(machine)),
         random_(seed),
-        pairs_(std::move(pairs)),
+        variables_(std::move(variables)),
         faces_(faces),
         row_(static_cast<std::size_t>(3 * block.m)) {}
 
   // Also when an interrupt leaves run() half way: alpha and G always belong together.
-  ~CoordinateDescent() { pairs_.store(); }
+  ~CoordinateDescent() { variables_.store(); }
 
   CoordinateDescent(const CoordinateDescent&) = delete;
   CoordinateDescent& operator=(const CoordinateDescent&) = delete;
@@ -74,10 +74,10 @@ class CoordinateDescent {
   static constexpr Index kWorkOfVisit = 160, kWorkOfUpdate = 800;
 
   double violation(Index i) {
-    const Index count = pairs_.count(i);
+    const Index count = variables_.count(i);
     if (count == 0) return 0.0;
-    pairs_.read(i, row_.data(), row_.data() + b_.m);
-    return Machine::violation(row_.data(), row_.data() + b_.m, pairs_.own(i), b_.C[i], count);
+    variables_.read(i, row_.data(), row_.data() + b_.m);
+    return Machine::violation(row_.data(), row_.data() + b_.m, variables_.own(i), b_.C[i], count);
   }
 
   double largest_violation() {
@@ -99,7 +99,7 @@ class CoordinateDescent {
 
   // Visits the rows of order_ and keeps there those that were not optimal; returns the updates.
   Index sweep(double threshold, DescentResult& result) {
-    if (faces_) face_.step(b_, pairs_, diag_, machine_, threshold, result, interrupt_);
+    if (faces_) face_.step(b_, variables_, diag_, machine_, threshold, result, interrupt_);
     random_.shuffle(order_.data(), static_cast<Index>(order_.size()));
     Index updates = 0;
     std::size_t kept = 0;
@@ -120,26 +120,26 @@ class CoordinateDescent {
   // The one-sample solve, of the row that violation() has read. A change below the machine's resolution
   // is dropped and does not count: repeating it would never end.
   bool update(Index i, Index& work) {
-    const Index count = pairs_.count(i);
+    const Index count = variables_.count(i);
     const double *G = row_.data(), *alpha = G + b_.m;
     double* next = row_.data() + 2 * b_.m;
     std::copy(alpha, alpha + count, next);
-    machine_.minimise(G, diag_[i], pairs_.own(i), b_.C[i], count, next);
+    machine_.minimise(G, diag_[i], variables_.own(i), b_.C[i], count, next);
     double largest = 0.0;
     for (Index c = 0; c < count; ++c) largest = std::max(largest, std::abs(next[c] - alpha[c]));
     if (!(largest > resolution(G, diag_[i], b_.C[i], count))) return false;
-    const Index written = pairs_.write(i, next);
+    const Index written = variables_.write(i, next);
     work += kWorkOfUpdate + written;
     interrupt_.poll(written);
     return true;
   }
 
-  Block<T> b_;
+  Subproblem<T> b_;
   const double* diag_;
   Machine machine_;
   Random random_;
   Interrupt interrupt_;
-  PairBlock<Machine, T> pairs_;
+  ListedVariables<Machine, T> variables_;
   FaceSteps<Machine, T> face_;
   bool faces_;
   std::vector<Index> order_;  // rows of the next sweep

@@ -31,18 +31,18 @@ template <class Machine, class T>
 class Face {
  public:
   // Finds the face of the block's current point.
-  template <class Pairs>
-  void find(const Block<T>& b, const Pairs& pairs, const double* diag) {
+  template <class Variables>
+  void find(const Subproblem<T>& b, const Variables& variables, const double* diag) {
     classes_.resize(size(b.m));
     for (auto& members : classes_) members.clear();
     samples_.clear();
     row_.resize(size(2 * b.m));
     double *G = row_.data(), *alpha = G + b.m;
-    for (Index k = 0; k < pairs.samples(); ++k) {
-      const Index i = pairs.sample(k), count = pairs.count(i);
+    for (Index k = 0; k < variables.samples(); ++k) {
+      const Index i = variables.sample(k), count = variables.count(i);
       if (count == 0) continue;
-      const Index own = pairs.own(i);
-      pairs.read(i, G, alpha);
+      const Index own = variables.own(i);
+      variables.read(i, G, alpha);
       const double least = kActive * b.C[i];
       auto in_face = [&](Index c) {
         return Machine::rise(alpha[c], c == own, b.C[i]) > least && Machine::fall(alpha[c], c == own, b.C[i]) > least;
@@ -54,7 +54,7 @@ class Face {
       samples_.push_back({i, active, 1.0 / diag[i], least});
       for (Index c = 0; c < count; ++c)
         if (in_face(c))
-          classes_[size(pairs.label(i, c))].push_back(
+          classes_[size(variables.label(i, c))].push_back(
               {s, static_cast<std::int32_t>(c), G[c], Machine::rise(alpha[c], c == own, b.C[i]),
                Machine::fall(alpha[c], c == own, b.C[i])});
     }
@@ -68,13 +68,13 @@ class Face {
 
   // Whether H is small enough: in a core's own cache, or, where descent creeps, in the last one.
   bool fits(bool creeps) const { return 0 < entries_ && entries_ <= (creeps ? kMostCreeping : kMost); }
-  Index work() const { return entries_ + kWorkOfPair * count_; }  // of one step, in multiply-adds
+  Index work() const { return entries_ + kWorkOfVariable * count_; }  // of one step, in multiply-adds
 
   // Lowers the objective over the face, until its gradient is below eps or in at most so many steps. Returns
   // whether anything moved.
-  template <class Pairs>
-  bool minimise(const Block<T>& b, Pairs& pairs, double eps, Index steps) {
-    load(b, pairs);
+  template <class Variables>
+  bool minimise(const Subproblem<T>& b, Variables& variables, double eps, Index steps) {
+    load(b, variables);
     bool moved = false;
     for (int round = 0; round < kRounds && steps > 0; ++round) {
       const Index made = conjugate_gradients(eps, steps);
@@ -86,17 +86,17 @@ class Face {
     return moved;
   }
 
-  // Hands the new coefficients of each sample to the block's pairs. Returns the work.
-  template <class Pairs>
-  Index take(const Block<T>& b, const Machine& machine, Pairs& pairs) {
+  // Hands the new coefficients of each sample to the block's variables. Returns the work.
+  template <class Variables>
+  Index take(const Subproblem<T>& b, const Machine& machine, Variables& variables) {
     double *G = row_.data(), *alpha = G + b.m;
     Index work = 0;
     for (std::size_t s = 0; s < samples_.size(); ++s) {
       const Index i = samples_[s].i;
-      pairs.read(i, G, alpha);
-      for (Index c = 0; c < pairs.count(i); ++c) alpha[c] += step_[s * size(b.m) + size(c)];
-      machine.settle(pairs.own(i), b.C[i], pairs.count(i), alpha);
-      work += pairs.write(i, alpha);
+      variables.read(i, G, alpha);
+      for (Index c = 0; c < variables.count(i); ++c) alpha[c] += step_[s * size(b.m) + size(c)];
+      machine.settle(variables.own(i), b.C[i], variables.count(i), alpha);
+      work += variables.write(i, alpha);
     }
     return work;
   }
@@ -111,7 +111,7 @@ class Face {
     double G, rise, fall;  // how far it may go up and down
   };
   static constexpr Index kMost = Index{1} << 17, kMostCreeping = Index{1} << 20;  // entries of H
-  static constexpr Index kWorkOfPair = 16;
+  static constexpr Index kWorkOfVariable = 16;
   static constexpr int kRounds = 30;              // of conjugate gradients, with ever fewer pairs
   static constexpr double kOutside = 0.05;        // share of the samples that d may take over their bounds
   static constexpr int kLengths = 8;              // t = 1, kShorter, kShorter^2, ...
@@ -119,8 +119,8 @@ class Face {
 
   static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
 
-  template <class Pairs>
-  void load(const Block<T>& b, Pairs& pairs) {
+  template <class Variables>
+  void load(const Subproblem<T>& b, Variables& variables) {
     H_.resize(size(entries_));
     G_.clear(), rise_.clear(), fall_.clear(), of_.clear(), at_.clear(), sizes_.clear();
     step_.assign(samples_.size() * size(b.m), 0.0);
@@ -128,7 +128,7 @@ class Face {
     for (const auto& members : classes_) {
       columns_.clear();
       for (const Member& member : members) {
-        columns_.push_back(static_cast<std::int32_t>(pairs.column(samples_[size(member.sample)].i)));
+        columns_.push_back(static_cast<std::int32_t>(variables.column(samples_[size(member.sample)].i)));
         of_.push_back(member.sample);
         at_.push_back(size(member.sample * b.m + member.c));
         G_.push_back(member.G);
@@ -138,7 +138,7 @@ class Face {
       const auto u = static_cast<Index>(columns_.size());
       sizes_.push_back(u);
       for (Index i = 0; i < u; ++i, out += u)
-        gather_row(pairs.kernel_row(samples_[size(members[size(i)].sample)].i), columns_.data(), u, out);
+        gather_row(variables.kernel_row(samples_[size(members[size(i)].sample)].i), columns_.data(), u, out);
     }
     make_room();
   }
@@ -354,12 +354,12 @@ class Face {
 template <class Machine, class T>
 class FaceSteps {
  public:
-  template <class Pairs>
-  void step(const Block<T>& b, Pairs& pairs, const double* diag, const Machine& machine, double threshold,
+  template <class Variables>
+  void step(const Subproblem<T>& b, Variables& variables, const double* diag, const Machine& machine, double threshold,
             DescentResult& result, Interrupt& interrupt) {
     if (result.work < next_) return;
     const Index work = result.work - last_;
-    face_.find(b, pairs, diag);
+    face_.find(b, variables, diag);
     const Index least = kLeastSteps * face_.work();
     const bool fits = face_.fits(result.sweeps > kCreeping);
     if (!fits || work < least) {
@@ -367,7 +367,7 @@ class FaceSteps {
       return;
     }
     const Index steps = std::min(kMostWork, 2 * work) / face_.work();
-    const Index taken = face_.minimise(b, pairs, kShare * threshold, steps) ? face_.take(b, machine, pairs) : 0;
+    const Index taken = face_.minimise(b, variables, kShare * threshold, steps) ? face_.take(b, machine, variables) : 0;
     result.work += steps * face_.work() + taken;
     last_ = next_ = result.work;
     interrupt.poll(steps * face_.work() + taken);

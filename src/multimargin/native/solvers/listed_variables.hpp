@@ -17,12 +17,12 @@
 namespace multimargin::solvers {
 
 template <class Machine, class T>
-class PairBlock {
+class ListedVariables {
  public:
   // Lists, of every sample, the classes that the machine says can move soon (Machine::listed); a sample with fewer
   // than it takes to move is left out. The kernel blocks of the classes find place in `room`; where they do
   // not, or have more entries than K itself, all pairs are listed and all classes use K.
-  PairBlock(const Block<T>& b, double width, T* room, Index room_size)
+  ListedVariables(const Subproblem<T>& b, double width, T* room, Index room_size)
       : b_(b), samples_(size(b.q)), classes_(size(b.m)) {
     list(width);
     Index entries = 0;
@@ -44,13 +44,13 @@ class PairBlock {
   Index column(Index j) const { return j; }
 
   // Class of the sample's pair c.
-  Index label(Index i, Index c) const { return pairs_[size(samples_[size(i)].first + c)].r; }
+  Index label(Index i, Index c) const { return variables_[size(samples_[size(i)].first + c)].r; }
 
   // Gradient and coefficients of the pairs of sample i.
   MULTIMARGIN_INLINE void read(Index i, double* G, double* alpha) const {
     const Sample& s = samples_[size(i)];
-    const Pair* pair = pairs_.data() + s.first;
-    for (Index c = 0; c < s.count; ++c) G[c] = G_[size(pair[c].at)], alpha[c] = pair[c].alpha;
+    const Variable* variable = variables_.data() + s.first;
+    for (Index c = 0; c < s.count; ++c) G[c] = G_[size(variable[c].at)], alpha[c] = variable[c].alpha;
   }
 
   // Gives sample i the coefficients alpha, and takes the step K[i, :] delta_r in the gradient of the
@@ -59,12 +59,12 @@ class PairBlock {
     const Sample& s = samples_[size(i)];
     Index work = 0;
     for (Index c = 0; c < s.count; ++c) {
-      Pair& pair = pairs_[size(s.first + c)];
-      const double delta = alpha[c] - pair.alpha;
+      Variable& variable = variables_[size(s.first + c)];
+      const double delta = alpha[c] - variable.alpha;
       if (delta == 0.0) continue;
-      pair.alpha = alpha[c];
-      const Class& r = classes_[size(pair.r)];
-      step(i, pair, r, delta, G_.data() + r.first);
+      variable.alpha = alpha[c];
+      const Class& r = classes_[size(variable.r)];
+      step(i, variable, r, delta, G_.data() + r.first);
       work += r.size;
     }
     return work;
@@ -73,9 +73,9 @@ class PairBlock {
   // Hands alpha and the listed entries of G back to the block.
   void store() const {
     for (Index i = 0; i < b_.q; ++i)
-      for_pairs(i, [&](const Pair& pair) {
-        b_.alpha[i * b_.m + pair.r] = pair.alpha;
-        b_.G[i * b_.m + pair.r] = G_[size(pair.at)];
+      for_variables(i, [&](const Variable& variable) {
+        b_.alpha[i * b_.m + variable.r] = variable.alpha;
+        b_.G[i * b_.m + variable.r] = G_[size(variable.at)];
       });
   }
 
@@ -83,7 +83,7 @@ class PairBlock {
   struct Sample {
     std::int32_t first, count, own;
   };
-  struct Pair {
+  struct Variable {
     double alpha;
     std::int32_t at;         // where its gradient is, in G_
     std::uint32_t r : 30;    // class
@@ -101,21 +101,21 @@ class PairBlock {
   static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
 
   template <class Visit>
-  void for_pairs(Index i, Visit visit) const {
+  void for_variables(Index i, Visit visit) const {
     const Sample& s = samples_[size(i)];
-    for (Index p = s.first; p < s.first + s.count; ++p) visit(pairs_[size(p)]);
+    for (Index p = s.first; p < s.first + s.count; ++p) visit(variables_[size(p)]);
   }
 
   void list(double width) {
     for (Index i = 0; i < b_.q; ++i) {
       const Index first = i * b_.m;
       append(i, Machine::listed(b_.G + first, b_.alpha + first, b_.y[i], b_.C[i], b_.m, width));
-      for_pairs(i, [&](const Pair& pair) { ++classes_[size(pair.r)].size; });
+      for_variables(i, [&](const Variable& variable) { ++classes_[size(variable.r)].size; });
     }
   }
 
   void list_all() {
-    pairs_.clear();
+    variables_.clear();
     for (Index i = 0; i < b_.q; ++i) append(i, [](Index) { return true; });
     for (Class& c : classes_) c = {b_.q, 0, nullptr, {}};
   }
@@ -123,15 +123,15 @@ class PairBlock {
   template <class Listed>
   void append(Index i, Listed listed) {
     Sample& s = samples_[size(i)];
-    s = {static_cast<std::int32_t>(pairs_.size()), 0, -1};
+    s = {static_cast<std::int32_t>(variables_.size()), 0, -1};
     for (Index r = 0; r < b_.m; ++r) {
       if (!listed(r)) continue;
       if (r == b_.y[i]) s.own = s.count;
-      pairs_.push_back({b_.alpha[i * b_.m + r], 0, static_cast<std::uint32_t>(r) & kLargestClass, 0});
+      variables_.push_back({b_.alpha[i * b_.m + r], 0, static_cast<std::uint32_t>(r) & kLargestClass, 0});
       ++s.count;
     }
     if (s.count >= Machine::kLeastClasses) return;
-    pairs_.resize(size(s.first));
+    variables_.resize(size(s.first));
     s.count = 0;
   }
 
@@ -142,7 +142,7 @@ class PairBlock {
       c.members.reserve(size(c.size));
     }
     for (Index i = 0; i < b_.q; ++i)
-      for_pairs(i, [&](const Pair& pair) { classes_[size(pair.r)].members.push_back(static_cast<std::int32_t>(i)); });
+      for_variables(i, [&](const Variable& variable) { classes_[size(variable.r)].members.push_back(static_cast<std::int32_t>(i)); });
   }
 
   // Where each pair's gradient is, and its start.
@@ -159,24 +159,24 @@ class PairBlock {
     for (Index i = 0; i < b_.q; ++i) {
       const Sample& s = samples_[size(i)];
       for (Index p = s.first; p < s.first + s.count; ++p) {
-        Pair& pair = pairs_[size(p)];
-        pair.at = static_cast<std::int32_t>(next[size(pair.r)]++);
-        G_[size(pair.at)] = b_.G[i * b_.m + pair.r];
+        Variable& variable = variables_[size(p)];
+        variable.at = static_cast<std::int32_t>(next[size(variable.r)]++);
+        G_[size(variable.at)] = b_.G[i * b_.m + variable.r];
       }
     }
   }
 
   // G += K[i, members of the class] delta. Kernel rows are copied at their second use: many have no third.
-  void step(Index i, Pair& pair, const Class& r, double delta, double* G) {
+  void step(Index i, Variable& variable, const Class& r, double delta, double* G) {
     const T* row = b_.K + i * b_.K_stride;
     if (!r.room) return add_row(row, r.size, delta, G);
-    if (pair.uses == 0) {
-      pair.uses = 1;
+    if (variable.uses == 0) {
+      variable.uses = 1;
       return add_gathered(row, r.members.data(), r.size, delta, G);
     }
-    T* copy = r.room + (pair.at - r.first) * r.size;
-    if (pair.uses == 1) gather_row(row, r.members.data(), r.size, copy);
-    pair.uses = 2;
+    T* copy = r.room + (variable.at - r.first) * r.size;
+    if (variable.uses == 1) gather_row(row, r.members.data(), r.size, copy);
+    variable.uses = 2;
     add_row(copy, r.size, delta, G);
   }
 
@@ -190,10 +190,10 @@ class PairBlock {
     for (Index j = 0; j < n; ++j) G[j] += delta * static_cast<double>(row[j]);
   }
 
-  Block<T> b_;
+  Subproblem<T> b_;
   std::vector<Sample> samples_;
   std::vector<Class> classes_;
-  std::vector<Pair> pairs_;  // sample after sample
+  std::vector<Variable> variables_;  // sample after sample
   std::vector<double> G_;    // class after class
 };
 

@@ -15,7 +15,7 @@ using namespace kernel;
 // Where kernel rows of a block come from that are not there yet.
 template <class T>
 struct PairSource {
-  const BlockKernel* kernel = nullptr;  // computes any of them; null where all rows are there
+  const WorkingSetKernel* kernel = nullptr;  // computes any of them; null where all rows are there
   const T* store = nullptr;             // values against all samples, for those with slot >= 0; or null
   Index store_stride = 0;
   const Index* slots = nullptr;    // (q,)

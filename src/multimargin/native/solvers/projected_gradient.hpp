@@ -34,13 +34,13 @@ struct GradientResult {
 // The feasible set of a block whose rows are each in a set of their own: what the method asks of a set. Products with
 // K are part of it, because they differ in the layout of K.
 template <class Machine>
-class RowSets {
+class RowwiseBlock {
  public:
   using Value = double;
 
-  RowSets(const Block<double>& block, Machine machine) : b_(block), machine_(std::move(machine)) {}
+  RowwiseBlock(const Subproblem<double>& block, Machine machine) : b_(block), machine_(std::move(machine)) {}
 
-  const Block<double>& block() const { return b_; }
+  const Subproblem<double>& block() const { return b_; }
 
   // The largest Machine::progress.
   double closeness() const {
@@ -94,7 +94,7 @@ class RowSets {
     return worst;
   }
 
-  Block<double> b_;
+  Subproblem<double> b_;
   Machine machine_;
 };
 
@@ -176,13 +176,13 @@ class ProjectedGradient {
     const double dKd = curvature();
     const double a = set_.slope(b_.G, d_.data());
     double t = 1.0;
-    const bool search = pairs_.empty() || f_ + a + 0.5 * dKd > f_ref_;
+    const bool search = secants_.empty() || f_ + a + 0.5 * dKd > f_ref_;
     if (search && dKd > 0.0) t = std::min(1.0, -a / dKd);
     if (!(t > 0.0)) return false;
     move(t);
     f_ += t * a + 0.5 * t * t * dKd;
-    pairs_.push_back({t * t * dd, t * t * dKd});
-    if (static_cast<Index>(pairs_.size()) > o_.memory + 1) pairs_.erase(pairs_.begin());
+    secants_.push_back({t * t * dd, t * t * dKd});
+    if (static_cast<Index>(secants_.size()) > o_.memory + 1) secants_.erase(secants_.begin());
     return true;
   }
 
@@ -198,9 +198,9 @@ class ProjectedGradient {
   // Step 4: over the newest consecutive pairs with <s,y> > 0.
   double next_step() const {
     double ss = 0.0, sy = 0.0;
-    for (auto pair = pairs_.rbegin(); pair != pairs_.rend() && pair->sy > 0.0; ++pair) {
-      ss += pair->ss;
-      sy += pair->sy;
+    for (auto secant = secants_.rbegin(); secant != secants_.rend() && secant->sy > 0.0; ++secant) {
+      ss += secant->ss;
+      sy += secant->sy;
     }
     return sy > 0.0 ? std::clamp(ss / sy, o_.rho_min, o_.rho_max) : o_.rho_max;
   }
@@ -235,17 +235,17 @@ class ProjectedGradient {
     refresh();
   }
 
-  struct Pair {
+  struct Secant {
     double ss, sy;
   };
 
   Set set_;
-  Block<typename Set::Value> b_;
+  Subproblem<typename Set::Value> b_;
   GradientOptions o_;
   Interrupt interrupt_;
   std::size_t size_;
   std::vector<double> alpha_start_, G_start_, best_, target_, d_, Kd_;  // (q, m) each
-  std::vector<Pair> pairs_;                                             // oldest first
+  std::vector<Secant> secants_;                                             // oldest first
   double f_ = 0.0, f_best_ = 0.0, f_candidate_ = 0.0;
   double f_ref_ = std::numeric_limits<double>::infinity();
   Index failures_ = 0;

@@ -14,7 +14,7 @@
 namespace multimargin::solvers {
 
 template <class T>
-struct Block {
+struct Subproblem {
   Index q, m;
   const T* K;  // (q, q), symmetric, rows K_stride apart
   Index K_stride;

@@ -41,7 +41,7 @@ using namespace state;
 template <class Machine, class T>
 class TileDescent {
  public:
-  TileDescent(const Block<T>& block, const double* diag, Machine machine, std::uint64_t seed, int n_threads)
+  TileDescent(const Subproblem<T>& block, const double* diag, Machine machine, std::uint64_t seed, int n_threads)
       : b_(block),
         diag_(diag),
         machine_(std::move(machine)),
@@ -208,7 +208,7 @@ class TileDescent {
     return step.size() * b_.q;
   }
 
-  Block<T> b_;
+  Subproblem<T> b_;
   const double* diag_;
   Machine machine_;
   Random random_;

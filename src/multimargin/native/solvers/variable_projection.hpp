@@ -38,7 +38,7 @@ struct ProjectionResult {
 template <class T>
 class VariableProjection {
  public:
-  VariableProjection(const Block<T>& block, BalancedBox box, const ProjectionOptions& options, int n_threads)
+  VariableProjection(const Subproblem<T>& block, BalancedSet box, const ProjectionOptions& options, int n_threads)
       : b_(block),
         box_(std::move(box)),
         o_(options),
@@ -125,8 +125,8 @@ class VariableProjection {
     return change;
   }
 
-  Block<T> b_;
-  BalancedBox box_;
+  Subproblem<T> b_;
+  BalancedSet box_;
   ProjectionOptions o_;
   SparseProduct<T> product_;
   Interrupt interrupt_;

@@ -16,7 +16,7 @@ namespace multimargin::kernel {
 using namespace samples;
 
 // Two samples, a kernel between them and optional factors: K(i, j) = k(a_i, b_j) a_scale_i b_scale_j + offset.
-struct KernelPair {
+struct KernelOperands {
   const KernelSpec& spec;
   const Samples& a;
   const Samples& b;
@@ -26,8 +26,8 @@ struct KernelPair {
 
 // Calls f with the type in which raw values of the pair come.
 template <class F>
-void with_raw_type(const KernelPair& pair, F f) {
-  switch (pair.b.raw_type(pair.a)) {
+void with_raw_type(const KernelOperands& operands, F f) {
+  switch (operands.b.raw_type(operands.a)) {
     case RawType::float32: return f(std::type_identity<float>{});
     case RawType::float64: return f(std::type_identity<double>{});
     case RawType::int32: return f(std::type_identity<std::int32_t>{});
@@ -39,15 +39,15 @@ void with_raw_type(const KernelPair& pair, F f) {
 template <class Raw, class Out>
 class KernelTiles {
  public:
-  explicit KernelTiles(const KernelPair& pair)
-      : pair_(pair),
-        a_norms_(pair.a.expansion(pair.spec.pair()).norms),
-        expansion_(pair.b.expansion(pair.spec.pair())),
-        tiles_(dynamic_cast<const TileSource<Raw>&>(pair.b)
-                   .pair_tiles(pair.a, pair.spec.pair(), std::type_identity<Raw>{})) {
-    const double farthest = pair.a.expansion(pair.spec.pair()).largest + expansion_.largest;
+  explicit KernelTiles(const KernelOperands& operands)
+      : operands_(operands),
+        a_norms_(operands.a.expansion(operands.spec.comparison()).norms),
+        expansion_(operands.b.expansion(operands.spec.comparison())),
+        tiles_(dynamic_cast<const TileSource<Raw>&>(operands.b)
+                   .row_tiles(operands.a, operands.spec.comparison(), std::type_identity<Raw>{})) {
+    const double farthest = operands.a.expansion(operands.spec.comparison()).largest + expansion_.largest;
     if (uses_table && expansion_.norms && farthest <= DistanceTable::most && DistanceTable::worthwhile())
-      table_.emplace(pair.spec, expansion_.unit);
+      table_.emplace(operands.spec, expansion_.unit);
   }
 
   // Chooses rows of a; `ids` must stay while they are in use.
@@ -68,14 +68,14 @@ class KernelTiles {
       expansion.b_norm = convert(expansion_.norms, begin, width, b_norm_);
       expansion.weight = static_cast<Wide>(expansion_.weight);
     }
-    const Out* b_scale = pair_.b_scale ? convert(pair_.b_scale, begin, width, b_scale_) : nullptr;
-    const bool plain = !pair_.a_scale && !b_scale && pair_.spec.offset == 0;
+    const Out* b_scale = operands_.b_scale ? convert(operands_.b_scale, begin, width, b_scale_) : nullptr;
+    const bool plain = !operands_.a_scale && !b_scale && operands_.spec.offset == 0;
     for (Index k = 0; k < q_; ++k) {
       if (a_norms_) expansion.a_norm = static_cast<Wide>(a_norms_[ids_[k]]);
       Out* row = row_of(k);
       kernel_values(k, expansion, width, row);
-      const double a_scale = pair_.a_scale ? pair_.a_scale[ids_[k]] : 1.0;
-      if (!plain) scale_row<Out>(static_cast<Out>(a_scale), b_scale, static_cast<Out>(pair_.spec.offset), width, row);
+      const double a_scale = operands_.a_scale ? operands_.a_scale[ids_[k]] : 1.0;
+      if (!plain) scale_row<Out>(static_cast<Out>(a_scale), b_scale, static_cast<Out>(operands_.spec.offset), width, row);
     }
   }
 
@@ -99,9 +99,9 @@ class KernelTiles {
       if (table_) return table_->row(raw, expansion.a_norm, expansion.b_norm, width, out);
     if constexpr (bytes) {
       widen_row(raw, width, wide_.reserve(width));
-      kernel_row<Wide, Out>(pair_.spec, wide_.data(), expansion, width, out);
+      kernel_row<Wide, Out>(operands_.spec, wide_.data(), expansion, width, out);
     } else {
-      kernel_row<Raw, Out>(pair_.spec, raw, expansion, width, out);
+      kernel_row<Raw, Out>(operands_.spec, raw, expansion, width, out);
     }
   }
 
@@ -120,10 +120,10 @@ class KernelTiles {
       return values_.reserve(size);
   }
 
-  const KernelPair& pair_;
+  const KernelOperands& operands_;
   const double* a_norms_;
   Expansion expansion_;
-  std::unique_ptr<PairTiles<Raw>> tiles_;
+  std::unique_ptr<RowTiles<Raw>> tiles_;
   std::optional<DistanceTable> table_;
   const Index* ids_ = nullptr;
   Index q_ = 0, ld_ = 0;
@@ -142,14 +142,14 @@ struct OutRows {
 
 // out row k [j - begin] = K(ids[k], j) for k < q, begin <= j < end, on n_threads threads.
 template <class Raw, class Out>
-void kernel_block_as(const KernelPair& pair, const Index* ids, Index q, Index begin, Index end, OutRows<Out> out,
+void kernel_block_as(const KernelOperands& operands, const Index* ids, Index q, Index begin, Index end, OutRows<Out> out,
                      int n_threads) {
-  const TileShape shape = pair.b.tile_shape(q, end - begin, true);
+  const TileShape shape = operands.b.tile_shape(q, end - begin, true);
   const Index chunks = (q + shape.rows - 1) / shape.rows;
   const Index strips = (end - begin + shape.columns - 1) / shape.columns;
-  const double flops = pair.b.pair_flops(pair.a) * static_cast<double>(q) * static_cast<double>(end - begin);
+  const double flops = operands.b.value_flops(operands.a) * static_cast<double>(q) * static_cast<double>(end - begin);
   parallel_tasks(chunks * strips, worthwhile_threads(n_threads, flops), [&] {
-    return [&, tiles = KernelTiles<Raw, Out>(pair), loaded = Index{-1}](Index task) mutable {
+    return [&, tiles = KernelTiles<Raw, Out>(operands), loaded = Index{-1}](Index task) mutable {
       const Index chunk = task / strips, first = chunk * shape.rows;
       if (chunk != loaded) tiles.load(ids + first, std::min(shape.rows, q - first));
       loaded = chunk;
@@ -160,20 +160,20 @@ void kernel_block_as(const KernelPair& pair, const Index* ids, Index q, Index be
 }
 
 template <class Out>
-void kernel_block(const KernelPair& pair, const Index* ids, Index q, Index begin, Index end, OutRows<Out> out,
+void kernel_block(const KernelOperands& operands, const Index* ids, Index q, Index begin, Index end, OutRows<Out> out,
                   int n_threads) {
   if (q == 0 || begin == end) return;
-  with_raw_type(pair, [&]<class Raw>(std::type_identity<Raw>) {
-    kernel_block_as<Raw, Out>(pair, ids, q, begin, end, out, n_threads);
+  with_raw_type(operands, [&]<class Raw>(std::type_identity<Raw>) {
+    kernel_block_as<Raw, Out>(operands, ids, q, begin, end, out, n_threads);
   });
 }
 
 // out[i] = K(i, i) in double: products are the squared norms, distances 0.
 inline void kernel_diagonal(const KernelSpec& spec, const Samples& samples, const double* scale, double* out) {
   const Index n = samples.n();
-  const std::vector<double> zeros(spec.pair() == Pair::product ? 0 : n);
-  const double* raw = spec.pair() == Pair::product ? samples.squared_norms().data() : zeros.data();
-  kernel_row<double, double>(spec, raw, {.unit = samples.expansion(spec.pair()).unit}, n, out);
+  const std::vector<double> zeros(spec.comparison() == Comparison::product ? 0 : n);
+  const double* raw = spec.comparison() == Comparison::product ? samples.squared_norms().data() : zeros.data();
+  kernel_row<double, double>(spec, raw, {.unit = samples.expansion(spec.comparison()).unit}, n, out);
   for (Index i = 0; i < n; ++i) out[i] = out[i] * (scale ? scale[i] * scale[i] : 1.0) + spec.offset;
 }
 
