@@ -33,12 +33,7 @@ class Case:
             self.alpha,
             self.y,
             self.C,
-            "sort",
-            eps,
-            sweeps,
-            1,
-            staged,
-            faces=faces,
+            _core.DescentOptions(eps=eps, max_sweeps=sweeps, seed=1, staged=staged, faces=faces),
         )
         return found[:3]  # sweeps, updates, violation
 

@@ -167,7 +167,7 @@ def test_one_class_cannot_move():
     [
         ({"alpha": np.full((120, 1), 1e3)}, "between low and high"),
         ({"G": np.zeros((120, 2))}, "one column"),
-        ({"diagonal": np.ones(7)}, "one value a row"),
+        ({"diagonal": np.ones(7)}, "one value per row"),
         ({"K": np.zeros((50, 120))}, "too few rows"),
     ],
 )

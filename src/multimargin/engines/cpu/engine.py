@@ -40,6 +40,18 @@ _DENSE = 0.08
 _ROOM_BYTES, _LEAST_ROOM = 48 << 20, 64
 
 
+def _gradient_options(inner: ProjectedGradient, eps: float) -> _core.GradientOptions:
+    return _core.GradientOptions(
+        eps=eps,
+        max_iter=inner.max_iter,
+        rho_min=inner.rho_min,
+        rho_max=inner.rho_max,
+        memory=inner.memory,
+        patience=inner.patience,
+        initial_step=inner.initial_step,
+    )
+
+
 class CpuEngine(NumpyEngine):
     """Native kernel rows (float32 unless asked otherwise), gradient, measures and block solvers.
 
@@ -218,13 +230,7 @@ class CpuEngine(NumpyEngine):
                 block.alpha,
                 block.y,
                 block.C,
-                eps,
-                inner.max_iter,
-                inner.rho_min,
-                inner.rho_max,
-                inner.memory,
-                inner.patience,
-                inner.initial_step,
+                _gradient_options(inner, eps),
             )
             return int(iterations)
         if isinstance(inner, ProjectedGradient | VariableProjection):
@@ -239,10 +245,11 @@ class CpuEngine(NumpyEngine):
         arrays = block.K, block.G, block.alpha, low, high
         last = inner.projection, self.options.n_threads
         if isinstance(inner, VariableProjection):
-            options = inner.max_iter, inner.rho, inner.period, inner.flat
-            return int(_core.variable_projection(*arrays, eps, *options, *last)[0])
-        lengths = inner.rho_min, inner.rho_max, inner.memory, inner.patience, inner.initial_step
-        return int(_core.balanced_gradient(*arrays, eps, inner.max_iter, *lengths, *last)[0])
+            options = _core.ProjectionOptions(
+                eps=eps, max_iter=inner.max_iter, rho=inner.rho, period=inner.period, flat=inner.flat
+            )
+            return int(_core.variable_projection(*arrays, options, *last)[0])
+        return int(_core.balanced_gradient(*arrays, _gradient_options(inner, eps), *last)[0])
 
     def _move_pairs(self, inner: PairDescent, block: Block, eps: float) -> int:
         source: dict[str, Any] = {}
@@ -306,17 +313,19 @@ class CpuEngine(NumpyEngine):
             block.alpha,
             block.y,
             block.C,
-            inner.update,
-            eps,
-            sweeps,
-            int(self._rng.integers(2**63)) if len(block.W) > 1 else self.options.seed,
-            inner.staged,
-            inner.relax,
-            self._width(inner, block),
+            _core.DescentOptions(
+                eps=eps,
+                max_sweeps=sweeps,
+                most_work=self._most_work(block, alone=inner.finish is None),
+                update=inner.update,
+                seed=int(self._rng.integers(2**63)) if len(block.W) > 1 else self.options.seed,
+                staged=inner.staged,
+                relax=inner.relax,
+                width=self._width(inner, block),
+                faces=inner.faces,
+                n_threads=self.options.n_threads,
+            ),
             None if self._kept is None else self._kept.room,
-            inner.faces,
-            self._most_work(block, alone=inner.finish is None),
-            self.options.n_threads,
         )
         self.work += int(work)
         return int(updates), violation <= eps
@@ -337,14 +346,16 @@ class CpuEngine(NumpyEngine):
             block.alpha,
             block.y,
             block.C,
-            eps,
-            sweeps,
-            inner.staged,
-            inner.relax,
-            self._width(inner, block),
-            inner.faces,
-            self._most_work(block, alone=True),
-            self.options.n_threads,
+            _core.DescentOptions(
+                eps=eps,
+                max_sweeps=sweeps,
+                most_work=self._most_work(block, alone=True),
+                staged=inner.staged,
+                relax=inner.relax,
+                width=self._width(inner, block),
+                faces=inner.faces,
+                n_threads=self.options.n_threads,
+            ),
         )
         self.work += int(work)
         return int(updates), violation <= eps

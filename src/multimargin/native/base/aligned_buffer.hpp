@@ -1,4 +1,4 @@
-// Scratch memory of a worker: uninitialised, on a cache line boundary, grown when asked for more.
+// Scratch memory of a worker: uninitialised, aligned to a cache line, growing on demand.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class AlignedBuffer {
   AlignedBuffer& operator=(const AlignedBuffer&) = delete;
   ~AlignedBuffer() { release(); }
 
-  // Room for `size` values; what was there before is lost when it has to grow.
+  // Room for `size` values. Old contents are lost if the buffer has to grow.
   T* reserve(Index size) {
     if (size > size_) {
       release();

@@ -1,5 +1,5 @@
-// Matrix products by the BLAS that SciPy has loaded, reached through the function pointers of
-// scipy.linalg.cython_blas (Fortran calling convention, 32-bit integers): nothing is linked.
+// Matrix products by the BLAS that SciPy has loaded. Nothing is linked: the functions are called through the pointers of
+// scipy.linalg.cython_blas (Fortran calling convention, 32-bit integers).
 #pragma once
 
 #include <limits>
@@ -17,7 +17,7 @@ using Gemm = void (*)(char* trans_a, char* trans_b, int* m, int* n, int* k, T* a
 template <class T>
 inline Gemm<T> gemm_pointer = nullptr;
 
-// To be called before a parallel region, so that a missing BLAS is an error and not a crash.
+// Call it before a parallel region, so that a missing BLAS is an error and not a crash.
 template <class T>
 void require() {
   if (!gemm_pointer<T>) throw std::runtime_error("no BLAS: call multimargin._core.set_blas() first");
@@ -28,14 +28,13 @@ inline int to_int(Index value) {
   return static_cast<int>(value);
 }
 
-// Row-major C (m x n) = alpha op(A) op(B) + beta C, where op(A) is m x k and op(B) is k x n, op
-// transposing where asked; ld* are the row lengths of the arrays as stored. Runs on as many threads
-// as the BLAS is set to: callers limit it.
+// Row-major C (m x n) = alpha op(A) op(B) + beta C, where op(A) is m x k and op(B) is k x n; op transposes if asked. ld*
+// are the row lengths of the arrays as stored. Runs on as many threads as the BLAS is set to; callers limit it.
 template <class T>
 void gemm(bool transpose_a, bool transpose_b, Index m, Index n, Index k, T alpha, const T* a, Index lda, const T* b,
           Index ldb, T beta, T* c, Index ldc) {
   require<T>();
-  // Seen by Fortran (column-major) every row-major matrix is its transpose: C' = op(B)' op(A)'.
+  // For Fortran (column-major) every row-major matrix is its transpose: C' = op(B)' op(A)'.
   char op_a = transpose_a ? 'T' : 'N', op_b = transpose_b ? 'T' : 'N';
   int rows = to_int(n), columns = to_int(m), inner = to_int(k);
   int ld_a = to_int(lda), ld_b = to_int(ldb), ld_c = to_int(ldc);

@@ -1,4 +1,4 @@
-// Choices that have names.
+// Choices by name.
 #pragma once
 
 #include <stdexcept>
@@ -7,7 +7,13 @@
 
 namespace multimargin::inline base {
 
-// The choice of that name; std::invalid_argument, naming all of them, when there is none.
+template <class Value>
+struct Choice {
+  std::string_view name;
+  Value value;
+};
+
+// The choice of that name. Throws std::invalid_argument, which names all choices, if there is none.
 template <class Choices>
 const auto& find_choice(const char* what, std::string_view name, const Choices& choices) {
   for (const auto& choice : choices)

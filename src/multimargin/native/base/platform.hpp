@@ -1,5 +1,5 @@
-// What differs between compilers and systems: run-time dispatch over instruction sets, forced
-// inlining, OpenMP threads. With none of them the same code runs, on one thread, baseline SIMD.
+// What differs between compilers and systems: run-time dispatch over instruction sets, forced inlining, OpenMP threads.
+// Without any of them the same code runs on one thread with baseline SIMD.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 #include <omp.h>
 #endif
 
-// Functions written for one instruction set with its intrinsics: to be called only where the machine has it.
+// Functions written for one instruction set with its intrinsics. Call them only if the machine has it.
 #if (defined(__GNUC__) || defined(__clang__)) && defined(__x86_64__)
 #define MULTIMARGIN_X86 1
 #include <immintrin.h>
@@ -23,10 +23,9 @@
 #define MULTIMARGIN_X86 0
 #endif
 
-// MULTIMARGIN_CLONES before a leaf function compiles it once an instruction set; the loader picks
-// the best (needs the ifunc of glibc; Clang has no clones of function templates). Functions it calls
-// must be MULTIMARGIN_INLINE, or they stay baseline. Sanitizers cannot run before ifunc resolvers:
-// define MULTIMARGIN_NO_CLONES for them.
+// MULTIMARGIN_CLONES before a leaf function compiles it once per instruction set; the loader picks the best (needs the
+// ifunc of glibc; Clang has no clones of function templates). Functions that it calls must be MULTIMARGIN_INLINE, or they
+// stay baseline. Sanitizers cannot run before ifunc resolvers: define MULTIMARGIN_NO_CLONES for them.
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12 && defined(__x86_64__) && defined(__GLIBC__) && \
     !defined(MULTIMARGIN_NO_CLONES)
 #define MULTIMARGIN_HAS_CLONES 1
@@ -61,7 +60,7 @@ namespace multimargin::inline base {
 
 using Index = std::int64_t;
 
-// The clone that MULTIMARGIN_CLONES functions run on this machine.
+// The clone of MULTIMARGIN_CLONES functions that runs on this machine.
 inline const char* instruction_set() {
 #if MULTIMARGIN_HAS_CLONES
   __builtin_cpu_init();
@@ -87,15 +86,15 @@ inline int max_threads() {
 #endif
 }
 
-// Below this much arithmetic the barrier of a parallel region costs more than a second thread saves.
+// With less arithmetic than this, the barrier of a parallel region costs more than a second thread saves.
 inline constexpr double parallel_flops = 2e6;
 
 inline int worthwhile_threads(int n_threads, double flops) { return flops < parallel_flops ? 1 : n_threads; }
 
-// Runs tasks 0..n_tasks-1 on at most n_threads threads. Each thread calls make_worker() for its own
-// worker (with its own buffers) and hands it one task after the other, in ascending order. Tasks
-// must write to disjoint memory; then the result does not depend on who ran what. The first
-// exception of any worker is thrown on after all threads have stopped.
+// Runs tasks 0..n_tasks-1 on at most n_threads threads. Each thread calls make_worker() for its own worker (with its own
+// buffers) and gives it one task after the other, in ascending order. Tasks must write to disjoint memory; then the result
+// does not depend on which thread ran which task. The first exception of any worker is rethrown after all threads have
+// stopped.
 template <class MakeWorker>
 void parallel_tasks(Index n_tasks, int n_threads, MakeWorker make_worker) {
   if (n_tasks <= 0) return;

@@ -1,4 +1,4 @@
-// A small seeded generator, so that a run is the same on every platform for the same seed.
+// A small seeded generator: the same seed gives the same run on every platform.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Sums, maxima and minima over a short row, written so that the compiler can keep several partial
-// results in one register (plain float64 semantics do not let it reorder a single running sum).
+// Sums, maxima and minima over a short row, with several partial results in one register. (Float64 semantics forbid the
+// compiler to reorder a single running sum.)
 #pragma once
 
 #include <limits>
@@ -56,7 +56,7 @@ MULTIMARGIN_INLINE double max_of(const double* x, Index n) {
   return max_over(n, [x](Index r) { return x[r]; });
 }
 
-// The larger of the two, or NaN once one of them is: a broken gradient must not look optimal.
+// The larger of the two, or NaN if one of them is NaN: a broken gradient must not look optimal.
 inline double worse_of(double worst, double value) { return value > worst || value != value ? value : worst; }
 
 // The first r with the largest x[r].

@@ -1,7 +1,7 @@
-// Meetings of threads every few microseconds: too often to sleep in between.
+// A barrier for threads that meet every few microseconds: too often to sleep in between.
 //
-// A thread that waits looks again and again for some ten microseconds. By then somebody has lost its core to another
-// process; the one that waits goes to sleep, so that there is a core for it.
+// A waiting thread spins for about ten microseconds. If the others have not arrived by then, one of them has probably lost
+// its core to another process. So the waiting thread goes to sleep and frees a core.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ class SpinBarrier {
   SpinBarrier(const SpinBarrier&) = delete;
   SpinBarrier& operator=(const SpinBarrier&) = delete;
 
-  // Returns when all threads have called it; what they wrote before is seen by all.
+  // Returns once all threads have called it. All threads then see what any of them wrote before.
   void wait() {
     const int round = round_.load(std::memory_order_relaxed);
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {

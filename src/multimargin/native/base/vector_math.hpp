@@ -1,5 +1,5 @@
-// exp and tanh for float and double, without branches or calls so that loops over them vectorise;
-// within 2 ulp, NaN gives NaN, results below the subnormals give 0 and above the range infinity.
+// exp and tanh for float and double, branch-free and without calls, so that loops over them vectorise. Errors are within
+// 2 ulp; NaN gives NaN; results below the subnormals give 0, and above the range infinity.
 #pragma once
 
 #include <bit>
@@ -74,7 +74,7 @@ MULTIMARGIN_INLINE T exp(T x) {
   const T k = shifted - P::round_to_integer;
   const T r = (x - k * P::ln2_high) - k * P::ln2_low;
   const T e = T(1) + (r + (r * r) * exp_polynomial(r));
-  // Two factors: 2^k alone leaves the normal range where the result is subnormal or near the top.
+  // Two factors: 2^k alone leaves the normal range if the result is subnormal or near the largest number.
   const Bits bits = std::bit_cast<Bits>(shifted) - std::bit_cast<Bits>(P::round_to_integer);
   const Bits half = ((bits + 2 * P::bias) >> 1) - P::bias;
   return (e * power_of_two<T>(half)) * power_of_two<T>(bits - half);

@@ -14,21 +14,19 @@
 #include <nanobind/nanobind.h>
 
 namespace multimargin::bind {
-void bind_kernels(nanobind::module_& m);   // samples, kernel rows, scores, platform facts
-void bind_solvers(nanobind::module_& m);   // violation, gradient, block solvers
-void bind_balanced(nanobind::module_& m);  // block solvers of the machine whose samples are coupled
-void bind_classes(nanobind::module_& m);   // descent class by class
-void bind_linear(nanobind::module_& m);    // the linear machine
+void bind_kernel(nanobind::module_& m);
+void bind_samples(nanobind::module_& m);  // and the platform
+void bind_state(nanobind::module_& m);
+void bind_descents(nanobind::module_& m);
+void bind_projections(nanobind::module_& m);
 void bind_pair_descent(nanobind::module_& m);
+void bind_linear(nanobind::module_& m);
 }  // namespace multimargin::bind
 
 NB_MODULE(_core, m) {
   using namespace multimargin::bind;
   m.doc() = "Native part of multimargin: kernel rows and block solvers.";
-  bind_kernels(m);
-  bind_solvers(m);
-  bind_balanced(m);
-  bind_classes(m);
-  bind_linear(m);
-  bind_pair_descent(m);
+  for (const auto bind : {bind_kernel, bind_samples, bind_state, bind_descents, bind_projections, bind_pair_descent,
+                          bind_linear})
+    bind(m);
 }

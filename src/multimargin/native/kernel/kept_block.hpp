@@ -1,4 +1,4 @@
-// The kernel block of a working set that grows: new samples are added from their full kernel rows.
+// The kernel block K_WW of a working set that grows: new samples are added from their full kernel rows.
 #pragma once
 
 #include <algorithm>
@@ -8,14 +8,14 @@
 
 namespace multimargin::kernel {
 
-// Moves the first `count` values of rows 0..count-1 from old_stride to new_stride >= old_stride apart, in place.
+// Moves rows 0..count-1 of `count` values each from old_stride to new_stride >= old_stride apart, in place.
 template <class T>
 void widen_block(T* K, Index count, Index old_stride, Index new_stride) {
   for (Index i = count - 1; i > 0; --i)
     std::memmove(K + i * new_stride, K + i * old_stride, static_cast<std::size_t>(count) * sizeof(T));
 }
 
-// Keeps the rows and columns `kept` (ascending) of K, moved together, in place.
+// Keeps only the rows and columns `kept` (ascending) of K, in place.
 template <class T>
 void retain_block(T* K, Index stride, const Index* kept, Index count) {
   for (Index i = 0; i < count; ++i) gather_row(K + kept[i] * stride, kept, count, K + i * stride);
@@ -31,7 +31,7 @@ void extend_block(T* K, Index K_stride, Index old, const T* rows, Index row_stri
   parallel_tasks(added, threads, [&] {
     return [&](Index p) { gather_row(rows + slots[p] * row_stride, members, count, K + (old + p) * K_stride); };
   });
-  constexpr Index tile = 64;  // of the transposed part, so that lines are read and written whole
+  constexpr Index tile = 64;  // of the transposed part, so that whole cache lines are read and written
   parallel_tasks((old + tile - 1) / tile, threads, [&] {
     return [&](Index task) {
       const Index begin = task * tile, end = std::min(begin + tile, old);

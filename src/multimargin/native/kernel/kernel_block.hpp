@@ -1,5 +1,5 @@
-// Kernel values between rows of a and rows of b, tile by tile: raw pair values first, the kernel
-// function while they are in cache, the result straight to its place.
+// Kernel values between rows of a and rows of b, tile by tile: raw values first, then the kernel function while they are
+// in cache, with the result written to its final place.
 #pragma once
 
 #include <memory>
@@ -20,11 +20,11 @@ struct KernelOperands {
   const KernelSpec& spec;
   const Samples& a;
   const Samples& b;
-  const double* a_scale;  // one a row of a, or null
-  const double* b_scale;  // one a row of b, or null
+  const double* a_scale;  // one per row of a, or null
+  const double* b_scale;  // one per row of b, or null
 };
 
-// Calls f with the type in which raw values of the pair come.
+// Calls f with the type of the operands' raw values.
 template <class F>
 void with_raw_type(const KernelOperands& operands, F f) {
   switch (operands.b.raw_type(operands.a)) {
@@ -50,7 +50,7 @@ class KernelTiles {
       table_.emplace(operands.spec, expansion_.unit);
   }
 
-  // Chooses rows of a; `ids` must stay while they are in use.
+  // Chooses rows of a; `ids` must stay valid while they are in use.
   void load(const Index* ids, Index q) {
     ids_ = ids, q_ = q;
     tiles_->load(ids, q);
@@ -79,7 +79,7 @@ class KernelTiles {
     }
   }
 
-  // The same into a tile of its own, row k at [k * row_stride()], zeros after the last column.
+  // The same into a tile of the worker, row k at [k * row_stride()], with zeros after the last column.
   const Out* evaluate(Index begin, Index end) {
     const Index ld = round_up(end - begin, tile_alignment);
     Out* tile = values_tile(q_ * ld);
@@ -91,7 +91,7 @@ class KernelTiles {
 
  private:
   static constexpr bool bytes = std::is_same_v<Raw, std::uint8_t>, uses_table = bytes && std::is_same_v<Out, float>;
-  using Wide = std::conditional_t<bytes, std::int32_t, Raw>;  // what counts in bytes are worked on in
+  using Wide = std::conditional_t<bytes, std::int32_t, Raw>;  // bytes are widened to it
 
   void kernel_values(Index k, const RowExpansion<Wide>& expansion, Index width, Out* out) {
     const Raw* raw = raw_.data() + k * ld_;
@@ -112,7 +112,7 @@ class KernelTiles {
     return out;
   }
 
-  // Raw values turn into kernel values in place where the types allow.
+  // Raw values become kernel values in place if the types allow.
   Out* values_tile(Index size) {
     if constexpr (std::is_same_v<Raw, Out>)
       return raw_.reserve(size);

@@ -1,4 +1,4 @@
-// The kernels as functions of one number a pair: an inner product or a distance.
+// The kernels as functions of one number per two rows: an inner product or a distance.
 //   linear <a,b>   poly (gamma <a,b> + coef0)^degree   sigmoid tanh(gamma <a,b> + coef0)
 //   rbf exp(-gamma |a-b|^2)   laplacian exp(-gamma |a-b|_1)
 // The value used everywhere is k(a,b) * scale_a * scale_b + offset.
@@ -50,7 +50,7 @@ struct KernelSpec {
   }
 };
 
-// base^degree for a handful of values at once, by repeated squaring.
+// base^degree for `width` values at once, by repeated squaring.
 template <class T, int width>
 MULTIMARGIN_INLINE void power(T* base, int degree, T* result) {
   for (int l = 0; l < width; ++l) result[l] = T(1);
@@ -74,8 +74,8 @@ MULTIMARGIN_INLINE void poly_row(Arg gamma, Arg coef0, int degree, const Raw* ra
   }
 }
 
-// How raw values of one row turn into distances: unit * (a_norm + b_norm[j] + weight * raw[j]), cut
-// at 0; or, with b_norm null, unit * raw[j] is the distance or product itself.
+// How raw values of one row become distances: unit * (a_norm + b_norm[j] + weight * raw[j]), at least 0. If b_norm is
+// null, unit * raw[j] is the distance or product itself.
 template <class Raw>
 struct RowExpansion {
   Raw a_norm = 0;
@@ -101,9 +101,8 @@ MULTIMARGIN_INLINE void exp_row(Arg gamma, const Raw* raw, const RowExpansion<Ra
   }
 }
 
-// out[j] = k of raw[j], j < width, without scale and offset. The argument is formed in the precision
-// of the raw values (of the result, where they are integers), exp and tanh are taken in that of the
-// result. out may be raw itself.
+// out[j] = k of raw[j], j < width, without scale and offset. The argument is formed in the precision of the raw values (of
+// the result, if they are integers); exp and tanh run in the precision of the result. out may be raw itself.
 template <class Raw, class Out>
 MULTIMARGIN_CLONES void kernel_row(const KernelSpec& spec, const Raw* raw, RowExpansion<Raw> expansion, Index width,
                                    Out* out) {
@@ -130,7 +129,7 @@ MULTIMARGIN_CLONES void kernel_row(const KernelSpec& spec, const Raw* raw, RowEx
   }
 }
 
-// wide[j] = row[j], j < width: mixed with arithmetic on doubles, bytes would be converted a few at a time.
+// wide[j] = row[j], j < width. A loop that converts bytes and computes with doubles would convert only a few at a time.
 MULTIMARGIN_CLONES inline void widen_row(const std::uint8_t* row, Index width, std::int32_t* wide) {
 #pragma omp simd
   for (Index j = 0; j < width; ++j) wide[j] = row[j];

@@ -1,5 +1,5 @@
-// Scores of new samples, scores_j = sum_i K(sv_i, x_j) coef_i, without ever holding the kernel
-// matrix: each strip of x goes through all support vectors, tile after tile.
+// Scores of new samples, scores_j = sum_i K(sv_i, x_j) coef_i. The kernel matrix is never stored: each strip of x goes
+// through all support vectors, tile after tile.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace multimargin::kernel {
 
-// The non-zeros of the coefficients, row by row: a support vector rarely has more than a few.
+// The non-zeros of the coefficients, row by row: most support vectors have only a few.
 struct SparseCoefficients {
   std::vector<Index> pointers;
   std::vector<Index> classes;
@@ -72,7 +72,7 @@ class ScoreWorker {
   }
 
  private:
-  // Kernel values of exact integers are taken in double, others in the precision of their raw values.
+  // Kernel values of exact integers are computed in double, others in the precision of their raw values.
   using Value = std::conditional_t<std::is_integral_v<Raw>, double, Raw>;
 
   KernelTiles<Raw, Value> tiles_;
@@ -90,7 +90,7 @@ void kernel_scores_as(const KernelOperands& operands, const double* coef, Index 
   std::vector<Index> ids(n_sv);
   std::iota(ids.begin(), ids.end(), Index{0});
   const TileShape shape = operands.b.tile_shape(n_sv, width, false);
-  const Index room = std::max<Index>((Index{1} << 18) / m, kScoreColumns);  // sums of some 2 MB a thread
+  const Index room = std::max<Index>((Index{1} << 18) / m, kScoreColumns);  // sums of about 2 MB per thread
   const Index columns = std::min(shape.columns, room);
   const double flops = operands.b.value_flops(operands.a) * static_cast<double>(n_sv) * static_cast<double>(width);
   parallel_tasks((width + columns - 1) / columns, worthwhile_threads(n_threads, flops), [&] {

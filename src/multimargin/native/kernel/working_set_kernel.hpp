@@ -1,4 +1,4 @@
-// Kernel rows of a working set against itself, some at a time.
+// Kernel rows of a working set against itself, computed a few at a time.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,8 @@
 
 namespace multimargin::kernel {
 
-// K(i, j) for i, j in `ids`, rows of `samples`; scale: one factor a sample, or null. What is referred to must stay.
+// K(i, j) for i, j in `ids`, rows of `samples`; scale: one factor per sample, or null. spec, samples and scale must outlive
+// it.
 class WorkingSetKernel {
  public:
   WorkingSetKernel(const KernelSpec& spec, const Samples& samples, std::vector<Index> ids, const double* scale,

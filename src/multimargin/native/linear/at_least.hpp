@@ -1,4 +1,4 @@
-// Which of some values reach a floor, as bits: four compared at a time, and nothing to guess.
+// Which of some values reach a floor, as bits: branch-free, several comparisons at a time.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace multimargin::linear {
 
-// Bit k is set where x[k] >= floor, for k in [0, count); count is at most 64 and a multiple of 8.
+// Bit k is set if x[k] >= floor, for k in [0, count); count is at most 64 and a multiple of 8.
 template <class W>
 MULTIMARGIN_INLINE std::uint64_t at_least(const W* x, Index count, W floor) {
   std::uint64_t bits = 0;
@@ -15,7 +15,7 @@ MULTIMARGIN_INLINE std::uint64_t at_least(const W* x, Index count, W floor) {
   return bits;
 }
 
-#if MULTIMARGIN_X86  // SSE2, which all of them have
+#if MULTIMARGIN_X86  // SSE2, which every x86-64 machine has
 template <>
 MULTIMARGIN_INLINE std::uint64_t at_least(const float* x, Index count, float floor) {
   const __m128 floors = _mm_set1_ps(floor);

@@ -1,4 +1,4 @@
-// The side of a visit that touches data and weights: scores, and steps of the weights, of a block of classes or of all.
+// The part of a visit that uses data and weights: scores and weight steps, of a block of classes or of all classes.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct LabelledRows {
   const double* norm;  // |x_i|^2
 };
 
-// What a visit adds to which w_r, in units of x_i.
+// The step of a visit: w_{classes[c]} += delta[c] x_i.
 struct LinearStep {
   const std::int32_t* classes;
   const double* delta;
@@ -37,13 +37,13 @@ class ClassWorker {
         reader_(task.rows),
         base_(static_cast<std::size_t>(all.width)),
         spread_(base_.size()),
-        delta_(base_.size() + 1),  // one more: what is not of the block is written and not counted
+        delta_(base_.size() + 1),  // one more, which takes the classes of other blocks
         listed_(base_.size() + 1) {
     const Index real = std::clamp<Index>(task.m - first_, 0, all.width);
-    std::fill(base_.begin() + real, base_.end(), std::numeric_limits<W>::lowest());  // no classes
+    std::fill(base_.begin() + real, base_.end(), std::numeric_limits<W>::lowest());  // padding
   }
 
-  // G_i = s_i - e_y of the block's classes, at their places in `scores` of all; returns the largest.
+  // Writes G_i = s_i - e_y of the block's classes to their places among all in `scores`; returns the largest.
   W score(Index i, W* scores) {
     const Index y = task_.y[i] - first_;
     const bool own = 0 <= y && y < weights_.stride;
@@ -68,7 +68,7 @@ class ClassWorker {
     if (count > 0) weights_.add(reader_.read(i), listed, delta, count, spread_);
   }
 
-  // Reads the row that is next, and asks memory for its weights.
+  // Reads the next row and prefetches its weights.
   void announce(Index i) { weights_.prefetch(reader_.read_ahead(i)); }
   void foresee(Index i) const { reader_.foresee(i); }
 
@@ -77,12 +77,12 @@ class ClassWorker {
   WeightBlock<W> weights_;
   Index first_;
   RowReader<W> reader_;
-  std::vector<W> base_;  // -e_y while sample i is scored; what is no class is far below all
+  std::vector<W> base_;  // -e_y while sample i is scored; padding is far below all classes
   std::vector<W> spread_, delta_;
   std::vector<std::int32_t> listed_;
 };
 
-// The same of all classes, block after block.
+// The same for all classes, block after block.
 template <class W>
 class ClassWorkers {
  public:

@@ -5,14 +5,15 @@
 // given the rows, a feasible alpha and its w_r; one sample after the other, each by its exact (or relaxed) update. The
 // result is in the dual and the weights.
 //
-// Threads: thread t owns a block of classes (their weights), and the samples i with i % threads = t. They take a batch of
-// samples at a time:
+// Threads: thread t owns a block of classes (their weights) and the samples i with i % threads = t. The threads process one
+// batch of samples at a time:
 //
 //     all score the batch, each for its classes | each solves its own samples | all make the steps, each for its classes
 //
-// and meet at the two bars. Nothing is done twice but reading the rows. A sample lacks the steps of its batch alone, and
-// the result does not depend on who was faster. Where samples are so alike that this is too much, the driver goes on
-// without threads, the parts taking turns every few samples: one part after the other needed eight times the visits.
+// and meet at the two bars. Only the reading of rows is duplicated. A sample misses only the steps of its own batch, and
+// the result does not depend on which thread was faster. If samples are so alike that missing them slows convergence, the
+// driver goes on without threads, and the parts take turns every few samples: whole parts one after the other needed eight
+// times the visits.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +38,7 @@ namespace multimargin::linear {
 template <class W>
 class PassRunner {
  public:
-  // Together: as many threads as the dual has parts, and the weights blocks. Else the parts take turns.
+  // If together, one thread per part of the dual and block of the weights. Else the parts take turns on one thread.
   PassRunner(const LabelledRows& task, const LinearWeights<W>& weights, SparseDual* dual, const UpdateRule& update,
                 std::uint64_t seed, bool together)
       : together_(together && has_openmp() && weights.blocks > 1), stride_(weights.classes()), blocks_(task, weights) {
@@ -52,7 +53,7 @@ class PassRunner {
   PassRunner(const PassRunner&) = delete;
   PassRunner& operator=(const PassRunner&) = delete;
 
-  // From now on without threads.
+  // Goes on without threads.
   void part() { together_ = false; }
 
   // One pass over all samples, or over those that are still active.
@@ -72,15 +73,14 @@ class PassRunner {
   }
 
  private:
-  static constexpr Index kTurn = 32;             // visits of a part in turn
+  static constexpr Index kTurn = 32;             // visits per turn of a part
   static constexpr Index kBatch = 8;             // visits of a thread between two meetings
-  static constexpr Index kWorkOfTurn = 100'000;  // about, for the interrupt's clock
+  static constexpr Index kWorkOfTurn = 100'000;  // approximately, for Interrupt
 
   static std::size_t at(Index k) { return static_cast<std::size_t>(k); }
   Index batch() const { return static_cast<Index>(shards_.size()) * kBatch; }
 
-  // What block b has to do before the samples of a batch are solved: make the steps of the last one, score the next.
-  // Returns whether there are any samples.
+  // Block b makes the steps of the last batch and scores the next one. Returns whether there are any samples.
   bool prepare(Index b) {
     ClassWorker<W>& block = blocks_[b];
     for (const auto& shard : shards_) shard->log().make(block);
@@ -100,7 +100,7 @@ class PassRunner {
     return any;
   }
 
-  // Solves the batch's samples of part p.
+  // Solves the samples of part p in the batch.
   void settle(Index p) {
     LinearShard<W>& shard = *shards_[at(p)];
     const Index visits = shard.left(kBatch), first = p * kBatch;
@@ -112,7 +112,7 @@ class PassRunner {
     shard.settle(visits, scores_.data() + first * stride_, stride_, tops);
   }
 
-  // What goes wrong in a thread, or Ctrl-C, ends the pass for all at the next meeting.
+  // An exception in a thread, or Ctrl-C, ends the pass of all threads at the next meeting.
   void run_together() {
 #ifdef _OPENMP
     for (auto& shard : shards_) shard->forget_steps();
@@ -121,7 +121,7 @@ class PassRunner {
     std::unique_ptr<SpinBarrier> barrier;
 #pragma omp parallel num_threads(static_cast<int>(blocks_.size()))
     {
-      const Index t = omp_get_thread_num(), team = omp_get_num_threads();  // fewer than asked for, perhaps
+      const Index t = omp_get_thread_num(), team = omp_get_num_threads();  // may be fewer than asked for
 #pragma omp single
       barrier = std::make_unique<SpinBarrier>(static_cast<int>(team));
       Index meeting = 0;
@@ -160,7 +160,7 @@ class PassRunner {
   ClassWorkers<W> blocks_;
   std::vector<std::unique_ptr<LinearShard<W>>> shards_;
   AlignedBuffer<W> scores_;  // of a batch
-  std::vector<W> tops_;      // of a batch, as each block has them
+  std::vector<W> tops_;      // of a batch: the largest score of each block
   Interrupt interrupt_;
 };
 

@@ -1,4 +1,4 @@
-// A linear machine's training problem: rows, labels, costs, and the dual point reached so far.
+// The training problem of a linear machine: rows, labels, costs, and the dual point reached so far.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace multimargin::linear {
 
-// Quality of a point, all samples seen with the same weights.
+// How far a point is from optimal, with all samples measured at the same weights.
 struct LinearMeasure {
   double violation = 0.0;  // largest psi
   double gain = 0.0;       // largest g_i / C_i
@@ -24,15 +24,10 @@ struct LinearMeasure {
 
 class LinearProblem {
  public:
-  // n_threads measure and rebuild; `parts` are for as many threads of a descent.
+  // n_threads are for measure and rebuild; `parts` is the number of threads of a descent.
   LinearProblem(std::unique_ptr<LinearRows> rows, Index m, const std::int32_t* y, const double* C, int n_threads, int parts)
-      : rows_(std::move(rows)),
-        m_(m),
-        y_(y),
-        C_(C),
-        n_threads_(n_threads),
-        norm_(static_cast<std::size_t>(rows_->rows())),
-        dual_(rows_->rows(), parts) {
+      : rows_(std::move(rows)), m_(m), y_(y), C_(C), n_threads_(n_threads),
+        norm_(static_cast<std::size_t>(rows_->rows())), dual_(rows_->rows(), parts) {
     LinearRow<double> row;
     row.reserve(rows_->longest());
     for (Index i = 0; i < rows_->rows(); ++i) {
@@ -51,7 +46,7 @@ class LinearProblem {
   SparseDual& dual() { return dual_; }
   const SparseDual& dual() const { return dual_; }
 
-  // W = sum_i x_i alpha_i^T from the dual alone. Every thread has classes of its own, in whole cache lines.
+  // Computes W = sum_i x_i alpha_i^T from the dual alone. Every thread has its own classes, in whole cache lines.
   template <class W>
   void rebuild(const LinearWeights<W>& weights) const {
     const Index line = 64 / static_cast<Index>(sizeof(W)), share = (n_threads_ + weights.blocks - 1) / weights.blocks;
@@ -65,7 +60,7 @@ class LinearProblem {
     });
   }
 
-  // Every step-th sample measured with fixed weights.
+  // Measures every step-th sample with fixed weights.
   template <class W>
   LinearMeasure measure(const LinearWeights<W>& weights, Index step = 1) {
     const Index count = (rows_->rows() + step - 1) / step, tasks = (count + kSamplesPerTask - 1) / kSamplesPerTask;
@@ -103,7 +98,7 @@ class LinearProblem {
  private:
   static constexpr Index kSamplesPerTask = 256;
 
-  // Of a block that begins with class `offset`: its classes first..last-1.
+  // Rebuilds classes first..last-1 of a block that begins with class `offset`.
   template <class W>
   void rebuild_classes(const WeightBlock<W>& weights, Index features, Index offset, Index first, Index last) const {
     for (Index f = 0; f < features; ++f)

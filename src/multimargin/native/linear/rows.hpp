@@ -1,9 +1,9 @@
 // Rows of a data matrix, one at a time: dense or CSR, float32 or float64, indices of 32 or 64 bits.
 //
-// A solver of the linear machine sees a row as the list of its non-zeros, so that what follows is the same code for all
-// storages. The list is read where the data are; only values of another type than the weights, and dense rows with some
-// zeros, are copied for the visit. Few float64 values (32 MB of float32 at most) are converted once and for all: that
-// saves a seventh of a visit on text.
+// A solver of the linear machine sees a row as the list of its non-zeros, so that one code serves all storages. The list
+// is read in place. Only values of another type than the weights, and dense rows with some zeros, are copied for the
+// visit. If there are few float64 values (at most 32 MB as float32), they are converted once: on text that saves a seventh
+// of a visit.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ struct RowTerms {
   }
 };
 
-// One row, and room for what has to be copied of it.
+// One row, and room for the parts of it that have to be copied.
 template <class W>
 class LinearRow {
  public:
@@ -55,7 +55,7 @@ class LinearRow {
     constant_column_ = column;
   }
 
-  // use(RowTerms) with the columns in the type that they have.
+  // use(RowTerms) with the columns in their own type.
   template <class Use>
   MULTIMARGIN_INLINE auto with_terms(Use use) const {
     if (wide_ == nullptr) return use(RowTerms<W, std::int32_t>{values_, narrow_, count_, constant_, constant_column_});
@@ -91,7 +91,7 @@ class LinearRows {
   virtual Index longest() const = 0;  // most non-zeros of a row
   virtual void load(Index i, LinearRow<float>& row) const = 0;
   virtual void load(Index i, LinearRow<double>& row) const = 0;
-  virtual void prefetch(Index i, bool single) const = 0;  // as a row of floats, or of doubles
+  virtual void prefetch(Index i, bool single) const = 0;  // for a row of floats, or of doubles
 
   // |x_i|^2
   double norm(Index i, LinearRow<double>& row) const {
@@ -104,7 +104,7 @@ class LinearRows {
  protected:
   static constexpr Index kFewValues = Index{1} << 23;
 
-  // The values as floats, where they are another type and few; else nothing.
+  // The values as floats, if they have another type and are few; else nothing.
   template <class T>
   static std::vector<float> as_floats(const T* values, Index count) {
     std::vector<float> floats;
@@ -123,7 +123,7 @@ class LinearRows {
     for (Index k = 0; k < count; k += step) MULTIMARGIN_PREFETCH(first + k);
   }
 
-  // The row's list, its values converted where they have to be.
+  // Makes `row` refer to the list, with its values converted if they have to be.
   template <class T, class I, class W>
   void refer(LinearRow<W>& row, const T* values, const I* columns, Index count) const {
     if constexpr (std::is_same_v<T, W>) {
@@ -139,9 +139,9 @@ class LinearRows {
   double constant_;
 };
 
-// Dense rows. Where hardly any value is zero all are used. Where most are, single precision reads the others from a list
-// made once: it takes a quarter of the data's memory at most (float64; half of it for float32), and a visit reads that
-// much less. In between every visit picks the non-zeros.
+// Dense rows. If hardly any value is zero, all values are used. If most are zero, single precision reads the non-zeros from
+// a list made once; the list takes at most a quarter of the data's memory (half of it for float32 data), and a visit reads
+// that much less. In between, every visit picks the non-zeros.
 template <class T>
 class DenseLinearRows final : public LinearRows {
  public:
@@ -175,7 +175,7 @@ class DenseLinearRows final : public LinearRows {
   }
 
  private:
-  static constexpr Index kFull = 7;  // tenths of the values that are not zero: with more, picking costs more than zeros do
+  static constexpr Index kFull = 7;  // if more tenths of the values are not zero, picking costs more than zeros do
 
   template <class W>
   void fill(Index i, LinearRow<W>& row) const {
@@ -184,7 +184,7 @@ class DenseLinearRows final : public LinearRows {
     W* values = row.own_values.data();
     std::int32_t* columns = row.own_columns.data();
     Index count = 0;
-    for (Index f = 0; f < d_; ++f) {  // branchless: dense data may have any share of zeros
+    for (Index f = 0; f < d_; ++f) {  // branch-free: dense data may have any share of zeros
       values[count] = static_cast<W>(x[f]);
       columns[count] = static_cast<std::int32_t>(f);
       count += x[f] != T{0};
@@ -208,11 +208,11 @@ class DenseLinearRows final : public LinearRows {
   }
 
   const T* values_;
-  std::vector<std::int32_t> every_;  // 0..d-1, where all values are used
-  std::vector<float> floats_;        // then, as_floats
+  std::vector<std::int32_t> every_;  // 0..d-1, if all values are used
+  std::vector<float> floats_;        // as_floats, if all values are used
   std::vector<float> listed_;
   std::vector<std::int32_t> columns_;
-  std::vector<std::size_t> starts_;  // empty where nothing is listed
+  std::vector<std::size_t> starts_;  // empty if nothing is listed
 };
 
 template <class T, class I>
@@ -258,7 +258,7 @@ class SparseLinearRows final : public LinearRows {
   Index longest_ = 0;
 };
 
-// Reads rows, the next one ahead of its turn.
+// Reads rows; the next one can be read ahead of its turn.
 template <class W>
 class RowReader {
  public:
@@ -275,13 +275,13 @@ class RowReader {
     return row_[now_];
   }
 
-  // Reads a row that will be asked for next; the one at hand stays.
+  // Reads the row that will be needed next; the current one stays valid.
   const LinearRow<W>& read_ahead(Index i) {
     load(i, 1 - now_);
     return row_[1 - now_];
   }
 
-  // Asks memory for a row that will be read soon.
+  // Prefetches a row that will be read soon.
   void foresee(Index i) const { rows_->prefetch(i, std::is_same_v<W, float>); }
 
  private:

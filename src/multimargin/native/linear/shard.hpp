@@ -1,9 +1,9 @@
-// The samples of one part, and what is known about each: whom a pass visits, and whom it updates.
+// The samples of one part: which of them a pass visits and updates.
 //
-// A pass goes over all samples, or over the active ones: those that some class other than the one they put all their
-// weight on comes within `margin` of. Samples found below the threshold wait 1, 3, 7, ... passes, unless it falls below
-// what was found. Those updated wait too: what took a passes to grow to psi is expected to take a threshold / psi passes
-// to grow to the threshold again.
+// A pass visits all samples, or the active ones. A sample is active if a class other than the one with all its weight
+// comes within `margin` of the top score. Samples found below the threshold wait 1, 3, 7, ... passes, unless the threshold
+// falls below their violation. Updated samples wait too: if the violation took `age` passes to grow to psi, it is expected
+// to take age * threshold / psi passes to grow to the threshold again.
 #pragma once
 
 #include <algorithm>
@@ -22,9 +22,9 @@ namespace multimargin::linear {
 struct PassResult {
   Index visits = 0, updates = 0, active = 0;
   double violation = 0.0;  // largest seen, before the sample's update
-  double total = 0.0;      // sum of all samples' violations, each as it was when the sample was looked at last
-  double change = 0.0;     // of the dual; with several threads, as each of them saw it
-  double gap = 0.0;        // sum of all samples' shares, in the same way
+  double total = 0.0;      // sum of all samples' violations, each as of the last look at the sample
+  double change = 0.0;     // of the dual; with several threads, the sum of what each of them computed
+  double gap = 0.0;        // sum of all samples' shares, each as of the last look at the sample
 
   void operator+=(const PassResult& part) {
     visits += part.visits;
@@ -40,11 +40,11 @@ struct PassResult {
 struct PassRule {
   double threshold;  // samples with psi above it are updated
   double relax;      // of the step: 1 is exact
-  double margin;     // of a pass over all samples: what is active afterwards
+  double margin;     // of a pass over all samples: decides which are active afterwards
   bool shuffle;
 };
 
-// Steps that are still to be made.
+// Weight steps that are still to be made.
 class StepLog {
  public:
   void clear() {
@@ -81,12 +81,8 @@ template <class W>
 class LinearShard {
  public:
   LinearShard(const LabelledRows& task, SparseDual* dual, const UpdateRule& update, std::uint64_t seed, int part)
-      : visitor_(task, dual, update, seed + 1),
-        random_(seed),
-        part_(part),
-        parts_(dual->parts()),
-        waiting_(static_cast<std::size_t>((dual->size() - part + parts_ - 1) / parts_)),
-        last_(waiting_.size()) {}
+      : visitor_(task, dual, update, seed + 1), random_(seed), part_(part), parts_(dual->parts()),
+        waiting_(static_cast<std::size_t>((dual->size() - part + parts_ - 1) / parts_)), last_(waiting_.size()) {}
 
   const PassResult& result() const { return result_; }
 
@@ -105,11 +101,11 @@ class LinearShard {
     at_ = 0;
   }
 
-  // How many of the next samples are left, at most so many; and who they are.
+  // How many samples are left to visit, at most `most`; and the sample that is visited after `ahead` others.
   Index left(Index most) const { return std::min(most, static_cast<Index>(visits_.size() - at_)); }
   Index upcoming(Index ahead) const { return visits_[at_ + static_cast<std::size_t>(ahead)] * parts_ + part_; }
 
-  // Visits so many samples at most; returns whether any are left.
+  // Visits at most `visits` samples; returns whether any are left.
   bool go_on(Index visits, ClassWorkers<W>& blocks, W* scores) {
     for (Index k = left(visits); k > 0; --k) {
       const Index i = upcoming(0);
@@ -121,7 +117,7 @@ class LinearShard {
     return left(1) > 0;
   }
 
-  // The same for samples whose scores are there already; the steps of the weights are left to do.
+  // The same for samples whose scores are known; their weight steps are logged for later.
   void settle(Index visits, const W* scores, Index stride, const W* tops) {
     forget_steps();
     for (Index k = 0; k < visits; ++k) {
@@ -137,9 +133,9 @@ class LinearShard {
     std::uint8_t level = 0;  // how often the sample was found below the threshold since it was updated
     std::uint8_t left = 0;   // passes to wait
     std::uint8_t age = 1;    // passes since it was updated
-    bool active = false;     // as the last pass over all samples found it
+    bool active = false;     // as of the last pass over all samples
   };
-  struct Last {  // when the sample was looked at last
+  struct Last {  // as of the last look at the sample
     float psi = 0.0f, gain = 0.0f;
   };
   static constexpr int kLevels = 5, kMostAge = 255;
@@ -153,8 +149,8 @@ class LinearShard {
     listed_ = false;
   }
 
-  // The active samples whose turn it is. The others sit this pass out, which brings them a pass nearer to it. Nothing
-  // here branches on them: nobody could guess who waits.
+  // Lists the active samples whose turn it is; the others wait one pass less from now on. The loop is branch-free, because
+  // the branch would be unpredictable.
   void list_active() {
     if (!listed_) {
       active_.clear();
@@ -177,9 +173,11 @@ class LinearShard {
     visits_.resize(count);
   }
 
-  static std::uint8_t older(std::uint8_t age, bool by_one) { return static_cast<std::uint8_t>(age + (by_one & (age < kMostAge))); }
+  static std::uint8_t older(std::uint8_t age, bool by_one) {
+    return static_cast<std::uint8_t>(age + (by_one & (age < kMostAge)));
+  }
 
-  // The next sample, looked at; returns whether there was a step.
+  // Visits the next sample, whose violation is psi; returns whether there was a step.
   MULTIMARGIN_INLINE bool visit(Index i, double psi) {
     const std::size_t k = static_cast<std::size_t>(visits_[at_++]);
     ++result_.visits;
@@ -207,7 +205,7 @@ class LinearShard {
   Random random_;
   Index part_, parts_;
   std::vector<Index> active_, visits_;  // numbers k of samples k * parts + part; of this pass, in its order
-  bool listed_ = false;                 // the active ones
+  bool listed_ = false;                 // whether active_ is up to date
   std::vector<Waiting> waiting_;
   std::vector<Last> last_;
   std::size_t at_ = 0;

@@ -1,8 +1,8 @@
-// The dual of the linear machine, sparse: a sample puts weight on few classes, so that a million samples of a
-// thousand classes take a few numbers each.
+// The dual of the linear machine, sparse: a sample has weight on few classes, so that each of a million samples with a
+// thousand classes takes only a few numbers.
 //
-// Row i is alpha_i as (class, alpha_ir < 0) for the classes off the label that have weight, and
-// alpha_{i,y} = -(their sum), or exactly C_i where the label has no weight left.
+// Row i is alpha_i as (class, alpha_ir < 0) for the classes with weight other than the label, and
+// alpha_{i,y} = -(their sum), or exactly C_i if z_{i,y} = 0.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ class SparseDual {
     double alpha;
   };
 
-  // Samples i of the same i % parts share memory: each part may be changed by a thread of its own.
+  // Samples with equal i % parts share memory: each part may be changed by its own thread.
   SparseDual(Index n, int parts) : rows_(static_cast<std::size_t>(n)), pools_(static_cast<std::size_t>(parts)) {}
 
   Index size() const { return static_cast<Index>(rows_.size()); }
@@ -61,7 +61,7 @@ class SparseDual {
     Index support = 0;  // rows that are not zero
     std::vector<std::vector<std::int64_t>> free;  // places of 2^level entries
 
-    // Room for `count` entries; the old place goes to the next row of its size.
+    // Gives the row room for `count` entries. Its old place is reused for another row of that size.
     void grow(Row& row, Index count) {
       if (row.room > 0) {
         const std::size_t level = level_of(row.room);
@@ -88,7 +88,7 @@ class SparseDual {
 
   const Row& row(Index i) const { return rows_[static_cast<std::size_t>(i)]; }
   std::size_t part(Index i) const {
-    return pools_.size() == 1 ? 0 : static_cast<std::size_t>(i) % pools_.size();  // a division takes longer than a look
+    return pools_.size() == 1 ? 0 : static_cast<std::size_t>(i) % pools_.size();  // a comparison is faster than a division
   }
 
   std::vector<Row> rows_;

@@ -1,7 +1,7 @@
-// One sample of a linear machine, given its scores: what can be gained there, and the step.
+// One sample of a linear machine, given its scores: its measures and its step.
 //
-// A visit is given G_i = s_i - e_y (class_worker.hpp) and hands the classes that have weight or can get some to the
-// machine's one-sample solve (machines/crammer_singer.hpp); w_r += (alpha_ir - alpha_ir_old) x_i is left to do.
+// A visit gets G_i = s_i - e_y (from class_worker.hpp) and passes the classes that have weight or can get some to the
+// machine's one-sample solve (machines/crammer_singer.hpp). The caller then adds (alpha_ir - alpha_ir_old) x_i to w_r.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,8 @@ namespace multimargin::linear {
 using namespace machines;
 
 struct UpdateRule {
-  SimplexUpdate solve = kSortUpdate;
-  double tau = 0.0;  // bisection's tolerance
+  SimplexUpdate solve = SimplexUpdate::sort;
+  double tau = 0.0;  // tolerance of bisection and smo
 };
 
 template <class W>
@@ -32,22 +32,16 @@ class LinearVisitor {
   using Entry = SparseDual::Entry;
 
   LinearVisitor(const LabelledRows& task, SparseDual* dual, const UpdateRule& update, std::uint64_t seed)
-      : task_(task),
-        dual_(dual),
-        machine_(task.m, update.solve, seed, 1.0, update.tau),
-        G_(static_cast<std::size_t>(task.m)),
-        alpha_(static_cast<std::size_t>(2 * task.m)),
-        classes_(static_cast<std::size_t>(task.m)),
-        changed_(static_cast<std::size_t>(task.m)),
-        entries_(static_cast<std::size_t>(task.m)),
-        listed_(static_cast<std::size_t>(task.m + 63) / 64) {}
+      : task_(task), dual_(dual), machine_(task.m, update.solve, seed, 1.0, update.tau),
+        G_(static_cast<std::size_t>(task.m)), alpha_(2 * G_.size()), classes_(G_.size()), changed_(G_.size()),
+        entries_(G_.size()), listed_((G_.size() + 63) / 64) {}
 
-  // Asks memory for what is known about a sample: soon to be looked at, and next.
+  // Prefetch the dual of a sample that will be looked at soon, and of the next one.
   void foresee(Index i) const { dual_->prefetch(i); }
   void announce(Index i) const { MULTIMARGIN_PREFETCH(dual_->entries(i)); }
 
-  // The scores of sample i, G_i, the largest of which is `top`; returns its violation psi. They are padded to a multiple of
-  // 8 by what is far below all.
+  // Takes the scores G_i of sample i, the largest of which is `top`; returns its violation psi. The scores are padded to a
+  // multiple of 8 with values far below all others.
   double look(Index i, const W* scores, W top) {
     scores_ = scores;
     top_ = top;
@@ -69,7 +63,7 @@ class LinearVisitor {
   double gain() const { return gain_; }
   double loss(Index i) const { return task_.C[i] * (top_ - G(task_.y[i])); }
 
-  // After look: whether another class than the one with all the weight comes within margin of the top.
+  // After look: whether a class other than the one with all the weight comes within margin of the top.
   bool undecided(Index i, double margin) const {
     const Index weighted = dual_->count(i) + (dual_->own(i) < task_.C[i]);
     if (weighted > 1) return true;
@@ -78,7 +72,7 @@ class LinearVisitor {
     return near > 1 || low_ < top_;
   }
 
-  // After look: the step of the dual; returns whether there was one.
+  // After look: makes the step of the dual; returns whether there was one.
   bool step(Index i, double relax) {
     return with_count(gather(i, task_.y[i]), [&](auto count) { return step_of(count, i, relax); });
   }
@@ -90,7 +84,7 @@ class LinearVisitor {
  private:
   double G(Index r) const { return static_cast<double>(scores_[r]); }
 
-  // The step of the classes gathered.
+  // The step over the gathered classes.
   template <class Count>
   bool step_of(Count count, Index i, double relax) {
     const double C = task_.C[i], kii = task_.norm[i];
@@ -119,9 +113,10 @@ class LinearVisitor {
     return true;
   }
 
-  // The classes that have weight or can get some, the label first, with G and alpha. With S any set of classes, theta >=
-  // (sum_S D - C) / |S| (machines/simplex.hpp). With D = z + step G and all classes of weight in S this is step times the mean
-  // of G over S, so that no class below that mean gets weight. S is they, and the class of the top score.
+  // Gathers the classes that have weight or can get some, the label first, with G and alpha. For any set S of classes,
+  // theta >= (sum_S D - C) / |S| (machines/simplex.hpp). With D = z + step G, and if S contains all classes with weight, the
+  // right side is step times the mean of G over S, so no class below that mean gets weight. S is the classes with weight
+  // and the class of the top score.
   Index gather(Index i, Index y) {
     const Entry* entries = dual_->entries(i);
     const Index weighted = dual_->count(i);
@@ -150,7 +145,7 @@ class LinearVisitor {
     return count;
   }
 
-  // A class of the sample at hand; returns its G.
+  // Adds a class of the current sample; returns its G.
   double list(Index c, Index r, double alpha) {
     const double score = G(r);
     classes_[static_cast<std::size_t>(c)] = static_cast<std::int32_t>(r);
@@ -163,13 +158,13 @@ class LinearVisitor {
   LabelledRows task_;
   SparseDual* dual_;
   CrammerSinger machine_;
-  const W* scores_ = nullptr;  // of the sample at hand
+  const W* scores_ = nullptr;  // of the current sample
   double top_ = 0.0, low_ = 0.0, gain_ = 0.0, change_ = 0.0;
   LinearStep step_{};
   std::vector<double> G_, alpha_;
   std::vector<std::int32_t> classes_, changed_;
   std::vector<Entry> entries_;
-  std::vector<std::uint64_t> listed_;  // a bit a class that is among classes_
+  std::vector<std::uint64_t> listed_;  // one bit per class: whether it is among classes_
 };
 
 }  // namespace multimargin::linear

@@ -1,4 +1,5 @@
-// The m weight vectors, feature-major: the weights of a feature lie side by side, padded to whole SIMD registers, so that the m scores of a row are one short vector sum over its non-zeros.
+// The m weight vectors, feature-major: the weights of a feature lie side by side, padded to whole SIMD registers, so that
+// the m scores of a row are one short vector sum over its non-zeros.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +19,7 @@ namespace multimargin::linear {
 
 inline constexpr Index kClassLanes = 8;  // m is padded to a multiple of this
 
-// Some weights side by side. Left to itself, the compiler turns the loops below inside out.
+// A vector of `Width` weights. With plain arrays the compiler would interchange the loops below.
 template <class W, Index Width>
 struct Lanes {
 #if defined(__GNUC__) || defined(__clang__)
@@ -45,7 +46,7 @@ struct Lanes {
   }
 #endif
 
-  // The largest of them: one half against the other, again and again.
+  // The largest of them, by halving.
   static MULTIMARGIN_INLINE W largest(const Type& lanes) {
     if constexpr (Width == 2) {
       W values[2];
@@ -60,7 +61,7 @@ struct Lanes {
   }
 };
 
-// Vectors of 16 weights, and one of 8 after them where Tail is 1: the classes that a sweep over a row takes at once.
+// Vectors of 16 weights, followed by one of 8 if Tail is 1: the classes that one sweep over a row handles.
 template <Index Blocks, Index Tail, class W>
 struct ClassLanes {
   using Wide = typename Lanes<W, 16>::Type;
@@ -94,13 +95,17 @@ struct ClassLanes {
  private:
   // The values at `at` as a vector of the type of `like`.
   template <class Vector>
-  static MULTIMARGIN_INLINE Vector* vector_at(W* at, const Vector* /*like*/) { return reinterpret_cast<Vector*>(at); }
+  static MULTIMARGIN_INLINE Vector* vector_at(W* at, const Vector* /*like*/) {
+    return reinterpret_cast<Vector*>(at);
+  }
   template <class Vector>
-  static MULTIMARGIN_INLINE const Vector* vector_at(const W* at, const Vector* /*like*/) { return reinterpret_cast<const Vector*>(at); }
+  static MULTIMARGIN_INLINE const Vector* vector_at(const W* at, const Vector* /*like*/) {
+    return reinterpret_cast<const Vector*>(at);
+  }
 };
 
-// scores[c] = base[c] + sum_k x_k weights[column_k, c] for the classes of a block; returns the largest. The sums stay in
-// registers, and where these are few every row is split among several: one sum alone would wait for the addition before.
+// scores[c] = base[c] + sum_k x_k weights[column_k, c] for some classes; returns the largest. The sums stay in registers.
+// If they are few, the row is split among several partial sums, because a single sum would wait for each addition.
 template <Index Blocks, Index Tail, class W, class I>
 MULTIMARGIN_INLINE W score_classes(const W* weights, Index stride, const RowTerms<W, I>& row, const W* base, W* scores) {
   constexpr Index kSums = Blocks + Tail > 3 ? 1 : Blocks + Tail > 1 ? 2 : 4;
@@ -119,7 +124,7 @@ MULTIMARGIN_INLINE W score_classes(const W* weights, Index stride, const RowTerm
   return sums[0].largest();
 }
 
-// weights[column_k, c] += x_k delta[c] for the classes of a block: the steps stay in registers.
+// weights[column_k, c] += x_k delta[c] for some classes; the steps stay in registers.
 template <Index Blocks, Index Tail, class W, class I>
 MULTIMARGIN_INLINE void add_classes(W* weights, Index stride, const RowTerms<W, I>& row, const W* delta) {
   ClassLanes<Blocks, Tail, W> steps;
@@ -156,7 +161,7 @@ MULTIMARGIN_CLONES W score_row(const W* weights, Index stride, const RowTerms<W,
   return top;
 }
 
-// The same step for all `stride` classes (a multiple of 8).
+// The step of all `stride` classes (a multiple of 8).
 template <class W, class I>
 MULTIMARGIN_CLONES void add_row(W* weights, Index stride, const RowTerms<W, I>& row, const W* delta) {
   Index c = 0;
@@ -230,15 +235,15 @@ struct WeightBlock {
     return row.with_terms([&](const auto& terms) { return score_row(values, stride, terms, base, out); });
   }
 
-  // w_r += delta_r x for the listed classes; `spread` is room for all of them.
+  // w_r += delta_r x for the listed classes; `spread` is scratch for all classes.
   void add(const LinearRow<W>& row, const std::int32_t* listed, const W* delta, Index count, std::vector<W>& spread) const {
     if (8 * count < stride) return add_listed(values, stride, row, listed, delta, count);
-    std::fill(spread.begin(), spread.end(), W{0});  // whole rows of weights: vectors
+    std::fill(spread.begin(), spread.end(), W{0});  // many classes: whole rows of weights, in vectors
     for (Index c = 0; c < count; ++c) spread[static_cast<std::size_t>(listed[c])] = delta[c];
     row.with_terms([&](const auto& terms) { add_row(values, stride, terms, spread.data()); });
   }
 
-  // The weights of a row that is about to be used: its features are scattered over memory.
+  // Prefetches the weights of a row that is about to be used: its features are scattered over memory.
   void prefetch(const LinearRow<W>& row) const {
     const Index step = 64 / static_cast<Index>(sizeof(W));
     row.with_terms([&](const auto& terms) {
@@ -249,8 +254,8 @@ struct WeightBlock {
   }
 };
 
-// View of all weights that somebody else owns: block after block, each with the same number of classes in order. Threads
-// have a block each. Side by side, a core's prefetching would take the lines that the other writes to.
+// View of all weights, which the caller owns: block after block, each with the same number of classes, in order. Each
+// thread has a block. If the blocks' classes lay side by side, one core would prefetch lines that the other writes to.
 template <class W>
 struct LinearWeights {
   W* values;

@@ -1,6 +1,6 @@
-// What the machines have in common whose dual variables beta_r live in boxes [0, C] (or [0, infinity)): with the
-// gradient gamma in beta, a row is optimal iff gamma_r >= 0 where beta_r = 0, gamma_r <= 0 where beta_r = C, and
-// gamma_r = 0 in between. Their updates are the exact solve, called "sort", and one step of Frank-Wolfe.
+// Formulas shared by the machines with dual variables beta_r in [0, C] (or [0, infinity)). With the gradient gamma in
+// beta, a row is optimal iff gamma_r >= 0 for beta_r = 0, gamma_r <= 0 for beta_r = C, and gamma_r = 0 in between. The
+// updates are the exact solve, called "sort", and one step of Frank-Wolfe.
 #pragma once
 
 #include <algorithm>
@@ -15,21 +15,17 @@ namespace multimargin::machines {
 
 enum class BoxUpdate { exact, frank_wolfe };
 
-struct NamedBoxUpdate {
-  std::string_view name;
-  BoxUpdate update;
-};
-
-inline constexpr std::array<NamedBoxUpdate, 2> kBoxUpdates = {{
-    {"sort", BoxUpdate::exact},
-    {"frank-wolfe", BoxUpdate::frank_wolfe},
-}};
+inline BoxUpdate find_box_update(std::string_view name) {
+  static constexpr std::array<Choice<BoxUpdate>, 2> updates = {
+      {{"sort", BoxUpdate::exact}, {"frank-wolfe", BoxUpdate::frank_wolfe}}};
+  return find_choice("update", name, updates).value;
+}
 
 namespace box {
 
-inline constexpr Index kShort = 8;  // rows for which a plain loop is fastest
+inline constexpr Index kShort = 8;  // up to so many classes a plain loop is fastest
 
-// v_r = [-gamma_r]_+ where beta_r < C (1 - 1e-8) or there is no upper bound, [gamma_r]_+ where beta_r > 1e-8 C.
+// v_r = [-gamma_r]_+ if beta_r < C (1 - 1e-8) or there is no upper bound, [gamma_r]_+ if beta_r > 1e-8 C.
 template <bool bounded>
 MULTIMARGIN_INLINE double violation_of(double beta, double gamma, double C) {
   const double low = kActive * C, high = bounded ? C - low : kInfinity;
@@ -37,7 +33,7 @@ MULTIMARGIN_INLINE double violation_of(double beta, double gamma, double C) {
   return up > down ? up : down;
 }
 
-// v = max_r v_r; the class `skip` has no beta. NaN where G[0] is, which a maximum alone would not show.
+// v = max_r v_r; the class `skip` has no beta. NaN if G[0] is NaN, which a maximum alone would not show.
 template <bool bounded, class Beta, class Gamma>
 MULTIMARGIN_INLINE double violation(Index n, Beta beta, Gamma gamma, Index skip, double C, const double* G) {
   auto term = [=](Index r) { return r == skip ? 0.0 : violation_of<bounded>(beta(r), gamma(r), C); };
@@ -68,7 +64,7 @@ inline double step_length(double relax, double kii) {
   return std::min(relax / kii, std::numeric_limits<double>::max());
 }
 
-// beta_r of the linear minimiser: the upper bound where gamma_r < 0, and 0 where gamma_r > 0.
+// beta_r of the linear minimiser: the upper bound if gamma_r < 0, and 0 if gamma_r > 0.
 inline double vertex(double beta, double gamma, double most) {
   return gamma < 0.0 ? most : gamma > 0.0 ? 0.0 : beta;
 }
@@ -90,7 +86,7 @@ double frank_wolfe_length(Index n, Beta beta, Gamma gamma, Index skip, double mo
   return slope > 0.0 && length > 0.0 ? std::min(1.0, slope * step / length) : 0.0;
 }
 
-// beta without rounding noise: exactly on a bound that it is next to.
+// beta, set exactly to a bound if it differs from it by rounding noise only.
 inline double snapped(double beta, double C, double most) {
   const double noise = kSmallest * C;
   return beta > noise ? (beta < most - noise ? beta : most) : 0.0;

@@ -10,12 +10,11 @@ namespace multimargin::machines {
 //
 //     sum_{r < n} clip(a(r) + c sigma, 0, u)  =  before + sigma,
 //
-// where left minus right falls everywhere: c < 0, or 0 < c < 1/n. u may be infinite; a(r) = -infinity takes a
-// class out.
+// where left minus right decreases everywhere: c < 0, or 0 < c < 1/n. u may be infinite; a(r) = -infinity removes a
+// class.
 //
-// Newton's method, one division over the classes off their bounds, from 0 and inside a bracket that shrinks with
-// every step. A step from a piece of the broken line that ends on the same piece is exact; a root outside of the
-// bracket belongs to another piece, and then the bracket is halved. So no piece is used twice.
+// Newton's method from 0, inside a bracket that shrinks with every step. A step that ends on the piece of the broken
+// line where it began is exact. If a step leaves the bracket, the bracket is halved instead. So no piece is used twice.
 template <class Value>
 MULTIMARGIN_INLINE double clipped_sum_root(Index n, Value a, double c, double u, double before) {
   double low = -kInfinity, high = kInfinity, sigma = 0.0;

@@ -1,11 +1,11 @@
-// The Crammer-Singer machine: everything the solvers ask about one sample (one row).
+// The Crammer-Singer machine: all operations on one sample (one row) that the solvers need.
 //
 //     feasible rows  alpha <= C e_y, sum_r alpha_r = 0;  equivalently z = C e_y - alpha >= 0, sum z = C
 //     dual           D(alpha) = 1/2 <alpha, K alpha> - sum_i alpha_{i,y_i},  gradient G = K alpha - e_y
 //     optimal        iff every class with z_r > 0 attains max_q G_q, in every row
 //
-// Another machine is another struct with the same members (machine.hpp); state/measure.hpp, solvers/coordinate_descent.hpp and
-// solvers/projected_gradient.hpp take it as a template argument.
+// Other machines are classes with the same members (machine.hpp). state/measure.hpp and the solvers take a machine as a
+// template argument.
 #pragma once
 
 #include <algorithm>
@@ -28,13 +28,13 @@ class CrammerSinger {
   static constexpr std::string_view kName = "crammer-singer";
   static constexpr bool kSharesMean = false;
   static constexpr bool kSumsToZero = true;  // rows of alpha
-  static constexpr bool kTwoSided = false;   // every pair has an upper bound alone
-  static constexpr Index kLeastClasses = 2;  // listed, for a sample to move: the own one and another
+  static constexpr bool kTwoSided = false;   // every variable has an upper bound only
+  static constexpr Index kLeastClasses = 2;  // listed, for a sample to move: the own class and another
 
   static Update find_update(std::string_view name) { return find_simplex_update(name); }
 
-  // What one-sample solves of up to m classes need: the update's name resolved, its random numbers, buffers.
-  // relax multiplies the step (1 is the exact solve, up to 2 still descends); tau is bisection's tolerance.
+  // For rows of up to m classes. relax multiplies the step (1 is the exact solve, less than 2 still descends); tau is the
+  // tolerance of bisection and smo.
   CrammerSinger(Index m, Update update, std::uint64_t seed, double relax = 1.0, double tau = 0.0)
       : update_(update), relax_(relax), tau_(tau), random_(seed), buffer_(static_cast<std::size_t>(3 * m)) {}
 
@@ -64,18 +64,18 @@ class CrammerSinger {
     return top - low;
   }
 
-  // g / C, because g <= C psi: what the projected gradient method bounds.
+  // g / C, because g <= C psi: the quantity that the projected gradient method bounds by eps.
   static double progress(const RowMeasure& row, double C, Index /*m*/) { return row.gain / C; }
 
-  // The classes that can move soon: the own one, those with weight, and those within width of the largest G.
+  // The classes that can move soon: the own class, those with weight, and those within width of the largest G.
   static auto listed(const double* G, const double* alpha, Index y, double /*C*/, Index m, double width) {
     return [=, cut = max_of(G, m) - width](Index r) { return r == y || alpha[r] != 0.0 || G[r] >= cut; };
   }
 
-  // One-sample solve: reduces  <G, delta> + kii/(2 relax) |delta|^2  over alpha + delta feasible, by the
-  // chosen update (simplex.hpp); alpha holds the old row on entry and the new one on return.
-  // kii <= 0 leaves the linear problem, solved by alpha = C (e_y - e_p), p in argmax G (y if it is
-  // among them): such a sample does not touch the model, but without it the gap never closes.
+  // One-sample solve: reduces  <G, delta> + kii/(2 relax) |delta|^2  over alpha + delta feasible, by the chosen update
+  // (simplex.hpp); alpha holds the old row on entry and the new one on return. kii <= 0 leaves the linear problem, solved
+  // by alpha = C (e_y - e_p), p in argmax G (y if it is among them): such a sample does not change the model, but the gap
+  // would not close without it.
   void minimise(const double* G, double kii, Index y, double C, Index m, double* alpha) {
     with_count(m, [&](auto count) { minimise_of(count, G, kii, y, C, alpha); });
   }
@@ -93,13 +93,13 @@ class CrammerSinger {
     }
   }
 
-  // Projection of alpha - step G onto the feasible rows (NY, Eq. 3.3), in place: the same problem
-  // with 1/kii = step, always solved exactly.
+  // Projects alpha - step G onto the feasible rows (NY, Eq. 3.3) in place: the same problem with 1/kii = step, always
+  // solved exactly.
   void project(const double* G, double step, Index y, double C, Index m, double* alpha) {
-    with_count(m, [&](auto count) { solve(kSortUpdate, G, step, y, C, count, alpha); });
+    with_count(m, [&](auto count) { solve(SimplexUpdate::sort, G, step, y, C, count, alpha); });
   }
 
-  // alpha <- alpha + t (target - alpha), 0 < t < 1, both feasible: feasible to the last bit too.
+  // alpha <- alpha + t (target - alpha), 0 < t < 1, for feasible rows. The result is feasible to the last bit.
   static void move_towards(const double* target, double t, Index y, double C, Index m, double* alpha) {
     const bool bounded = alpha[y] == C && target[y] == C;
     double others = 0.0;
@@ -114,11 +114,11 @@ class CrammerSinger {
   static void lift(Index, Index, double*) {}
   static void lower(Index, Index, double*) {}
 
-  // How far the value of a pair may rise (its z) and fall.
+  // How far a variable may rise (its z) and fall.
   static double rise(double alpha, bool own, double C) { return own ? C - alpha : -alpha; }
   static double fall(double, bool, double) { return kInfinity; }
 
-  // Makes a row that is feasible but for rounding feasible to the last bit.
+  // Makes a row that is feasible up to rounding feasible to the last bit.
   void settle(Index y, double C, Index m, double* alpha) const {
     const bool bounded = C - alpha[y] <= kSmallest * C;
     double others = 0.0;
@@ -131,7 +131,7 @@ class CrammerSinger {
   }
 
  private:
-  static constexpr Index kShort = 8;          // rows for which a plain loop is fastest
+  static constexpr Index kShort = 8;          // up to so many classes a plain loop is fastest
   static constexpr double kFarAway = -1e150;  // keeps D finite; no class so low is ever active
 
   static MULTIMARGIN_INLINE double lowest_active(const double* G, const double* alpha, Index y, double C, Index m) {
@@ -141,10 +141,10 @@ class CrammerSinger {
     return alpha[y] - C < cut && own < low ? own : low;
   }
 
-  // D = z + step (G - max G). Taking max G off first leaves theta's meaning and costs no digits:
-  // then max D lies in [0, C], and everything that matters in D is of the size of C.
+  // D = z + step (G - max G). Subtracting max G only shifts theta, and keeps precision: then max D lies in [0, C], and
+  // all D of active classes are of the size of C.
   template <class Count>
-  void solve(const SimplexUpdate& update, const double* G, double step, Index y, double C, Count m, double* alpha) {
+  void solve(SimplexUpdate update, const double* G, double step, Index y, double C, Count m, double* alpha) {
     double* D = buffer_.data();
     double* z = D + m;
     const double top = max_of(G, m);
@@ -154,12 +154,12 @@ class CrammerSinger {
       const double descent = (G[r] - top) * step;
       D[r] = z[r] + (descent > kFarAway ? descent : kFarAway);
     }
-    update(SimplexProblem<Count>{D, m, C, z + m, &random_, tau_}, z);
+    update_simplex(update, SimplexProblem<Count>{D, m, C, z + m, &random_, tau_}, z);
     store(z, y, C, m, alpha);
   }
 
-  // alpha = C e_y - z, with the own entry as minus the sum of the others: the row sums to zero, and
-  // z_r = 0 gives exact values (0 off the own class, C on it, 0 everywhere when only z_y > 0).
+  // alpha = C e_y - z, with the own entry as minus the sum of the others: the row sums to zero, and z_r = 0 gives exact
+  // values (0 off the own class, C on it, 0 everywhere if only z_y > 0).
   template <class Count>
   static MULTIMARGIN_INLINE void store(const double* z, Index y, double C, Count m, double* alpha) {
     const double others = sum_over(m, [=](Index r) { return r == y ? 0.0 : z[r]; });
@@ -170,7 +170,7 @@ class CrammerSinger {
   SimplexUpdate update_;
   double relax_, tau_;
   Random random_;
-  std::vector<double> buffer_;  // D, z and the update's own work
+  std::vector<double> buffer_;  // D, z and the scratch of the update
 };
 
 }  // namespace multimargin::machines

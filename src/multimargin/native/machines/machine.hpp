@@ -1,13 +1,13 @@
 // What all machines share: how a row is measured, and which part of its values is rounding.
 //
-// A machine is a struct of what the solvers ask about one sample. Its row comes in two forms:
+// A machine is a class with the operations on one sample that the solvers need. A sample's row has two forms:
 //
-//     plain rows    alpha_i, all m classes, as Python has them: measure, project, move_towards, lift, lower
+//     plain rows    alpha_i, all m classes, as in Python: measure, project, move_towards, lift, lower
 //     listed rows   the classes that take part in a descent (solvers/listed_variables.hpp): violation, minimise, settle
 //
-// Both are the same but for machines with kSharesMean (lee_lin_wahba.hpp, msvm2.hpp), whose rows have all classes
-// coupled by their mean. They list all m, and their listed rows hold alpha_r - alpha_y and, for the own class,
-// alpha_y: lift makes that of a plain row, and lower takes it back.
+// The two differ only for machines with kSharesMean (lee_lin_wahba.hpp, msvm2.hpp), whose classes are coupled by their
+// mean. These list all m classes, and their listed rows hold alpha_r - alpha_y and, for the own class, alpha_y: lift
+// turns a plain row into a listed one, lower does the reverse.
 #pragma once
 
 #include <algorithm>
@@ -24,13 +24,13 @@ struct RowMeasure {
   double violation, gain;
 };
 
-// A dual variable counts as off its bounds when it is further from them than this share of C.
+// A dual variable counts as off its bounds if it is further from them than this share of C.
 inline constexpr double kActive = 1e-8;
 
 // Values below this share of C are rounding noise; they become exact zeros.
 inline constexpr double kSmallest = 1e-14;
 
-// A change of alpha by one update that is not more than this is rounding, of alpha itself or of G.
+// A change of alpha by one update of at most this size is rounding, of alpha itself or of G.
 inline double resolution(const double* G, double kii, double C, Index m) {
   const double largest = max_over(m, [=](Index r) { return std::abs(G[r]); });
   return kSmallest * std::max(C, kii > 0.0 ? largest / kii : 0.0);

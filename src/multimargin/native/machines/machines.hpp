@@ -15,10 +15,6 @@
 
 namespace multimargin::machines {
 
-struct NamedMachine {
-  std::string_view name;
-};
-
 template <class First, class... Others, class Work>
 auto with_machine_of(std::string_view name, Work& work) {
   if constexpr (sizeof...(Others) > 0)
@@ -28,12 +24,12 @@ auto with_machine_of(std::string_view name, Work& work) {
 
 template <class... Machines, class Work>
 auto with_one_of(std::string_view name, Work& work) {
-  static constexpr std::array<NamedMachine, sizeof...(Machines)> names = {{{Machines::kName}...}};
+  static constexpr std::array<Choice<bool>, sizeof...(Machines)> names = {{{Machines::kName, true}...}};
   return with_machine_of<Machines...>(find_choice("machine", name, names).name, work);
 }
 
-// Calls work(std::type_identity<Machine>{}) for the machine of that name; std::invalid_argument, naming all, when
-// there is none. These are the machines whose rows can be solved one at a time.
+// Calls work(std::type_identity<Machine>{}) for the machine of that name, one of those whose rows can be solved one at a
+// time. Throws std::invalid_argument, which names all of them, if there is none.
 template <class Work>
 auto with_machine(std::string_view name, Work work) {
   return with_one_of<CrammerSinger, WestonWatkins, LeeLinWahba, Msvm2, OneVsRest>(name, work);

@@ -7,7 +7,7 @@
 //                    class, -kappa elsewhere; gradient G = (K + R) alpha - T, rows sum to zero; in beta: gamma = -G
 //     optimal        iff gamma_r >= 0, and beta_r = 0 where gamma_r > 0
 //
-// Kernel blocks, diagonals and G come with the ridge: nothing here adds it.
+// Kernel blocks, diagonals and G include the ridge already: nothing here adds it.
 #pragma once
 
 #include "machines/wrong_classes.hpp"

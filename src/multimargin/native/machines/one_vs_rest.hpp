@@ -1,4 +1,4 @@
-// One binary machine a class, all of them at once: every class against the rest.
+// One binary machine per class, all of them at once: every class against the rest.
 //
 //     feasible rows  0 <= Y_r alpha_r <= C, Y_r = 1 for the own class and -1 for the others;  beta_r = Y_r alpha_r
 //     dual           D(alpha) = 1/2 <alpha, K alpha> - <Y, alpha>,  gradient G = K alpha - Y,
@@ -6,7 +6,7 @@
 //     optimal        iff beta_r = 0 where gamma_r > 0, beta_r = C where gamma_r < 0
 //     gap            g = sum_r (C - beta_r) [-gamma_r]_+ + beta_r [gamma_r]_+
 //
-// Nothing couples the classes: every one of a row moves by itself.
+// The classes are independent: each variable of a row moves by itself.
 #pragma once
 
 #include <algorithm>
@@ -23,10 +23,10 @@ class OneVsRest {
   static constexpr std::string_view kName = "one-vs-rest";
   static constexpr bool kSharesMean = false;
   static constexpr bool kSumsToZero = false;  // rows of alpha
-  static constexpr bool kTwoSided = true;     // a pair has both bounds
+  static constexpr bool kTwoSided = true;     // a variable has both bounds
   static constexpr Index kLeastClasses = 1;   // listed, for a sample to move
 
-  static Update find_update(std::string_view name) { return find_choice("update", name, kBoxUpdates).update; }
+  static Update find_update(std::string_view name) { return find_box_update(name); }
 
   // relax multiplies the step (1 is the exact solve, up to 2 still descends).
   OneVsRest(Index /*m*/, Update update, std::uint64_t /*seed*/, double relax = 1.0)
@@ -46,10 +46,10 @@ class OneVsRest {
     return box::violation<true>(count, beta_of(row, own), beta_of(G, own), -1, C, G);
   }
 
-  // g / c with c = m C, because g <= c v: what the projected gradient method bounds.
+  // g / c with c = m C, because g <= c v: the quantity that the projected gradient method bounds by eps.
   static double progress(const RowMeasure& row, double C, Index m) { return row.gain / (static_cast<double>(m) * C); }
 
-  // The classes that can move soon: those off their bounds, and those that leave them when gamma moves by width.
+  // The classes that can move soon: those off their bounds, and those that leave them if gamma moves by width.
   static auto listed(const double* G, const double* alpha, Index y, double C, Index /*m*/, double width) {
     return [=, beta = beta_of(alpha, y), gamma = beta_of(G, y)](Index r) {
       const double b = beta(r), g = gamma(r);
@@ -74,7 +74,7 @@ class OneVsRest {
     }
   }
 
-  // alpha <- alpha + t (target - alpha), 0 < t < 1, both feasible: feasible to the last bit too.
+  // alpha <- alpha + t (target - alpha), 0 < t < 1, for feasible rows. The result is feasible to the last bit.
   static void move_towards(const double* target, double t, Index y, double C, Index m, double* alpha) {
     for (Index r = 0; r < m; ++r)
       alpha[r] = std::clamp(alpha[r] + t * (target[r] - alpha[r]), r == y ? 0.0 : -C, r == y ? C : 0.0);
@@ -83,11 +83,11 @@ class OneVsRest {
   static void lift(Index, Index, double*) {}
   static void lower(Index, Index, double*) {}
 
-  // How far the value of a pair may rise and fall.
+  // How far a variable may rise and fall.
   static double rise(double value, bool own, double C) { return own ? C - value : -value; }
   static double fall(double value, bool own, double C) { return own ? value : C + value; }
 
-  // Makes a row that is feasible but for rounding feasible to the last bit.
+  // Makes a row that is feasible up to rounding feasible to the last bit.
   void settle(Index own, double C, Index count, double* row) const {
     for (Index c = 0; c < count; ++c) {
       const double sign = c == own ? 1.0 : -1.0;

@@ -8,10 +8,10 @@
 //
 //     z_r = [D_r - theta]_+   with theta the root of  phi(theta) = sum_r [D_r - theta]_+ - C.
 //
-// Every update is a function (problem, z): z holds a feasible point on entry and a feasible point
-// with a smaller or equal objective on return. sort, pivot, bisection and fixed-point return the
-// exact minimiser (to rounding) whatever z was; smo returns it in the limit of its own iteration;
-// frank-wolfe makes one step. z_r is exactly 0 wherever it is not more than kSmallest * C.
+// Every update is a function (problem, z): z holds a feasible point on entry and a feasible point with a smaller or
+// equal objective on return. sort, pivot, bisection and fixed-point return the exact minimiser (to rounding) for any z;
+// smo returns it in the limit of its own iteration; frank-wolfe makes one step. Each z_r of at most kSmallest * C is set
+// to exactly 0.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +19,7 @@
 #include <cmath>
 #include <functional>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "base/counts.hpp"
@@ -28,19 +29,23 @@
 
 namespace multimargin::machines {
 
-template <class Count>  // Index, or Fixed (base/counts.hpp)
+template <class Count>  // Index, or Fixed<2>, Fixed<3>, Fixed<4> (base/counts.hpp)
 struct SimplexProblem {
   const double* D;  // m values, finite
   Count m;
   double C;      // > 0
-  double* work;  // m values to write in
+  double* work;  // scratch of m values
   Random* random;
-  double tau = 0.0;  // bisection may leave |phi| <= tau C, smo a pair tau C apart; 0 is exact
+  double tau = 0.0;  // bisection may leave |phi| <= tau C, smo two classes tau C apart; 0 is exact
 };
 
 namespace simplex {
 
-// z_r = value(r) but for rounding noise, which is dropped; the largest entry takes up the rounding error of the sum.
+// Whether the number of classes is known to the compiler only at run time.
+template <class Count>
+inline constexpr bool kAnyCount = std::is_same_v<Count, Index>;
+
+// z_r = value(r), with rounding noise set to 0; the largest entry takes up the rounding error of the sum.
 template <class Count, class Value>
 MULTIMARGIN_INLINE void close_sum(const SimplexProblem<Count>& p, Value value, double* z) {
   const double noise = kSmallest * p.C;
@@ -57,40 +62,42 @@ MULTIMARGIN_INLINE void threshold(const SimplexProblem<Count>& p, double theta, 
   close_sum(p, [&](Index r) { return p.D[r] - theta; }, z);
 }
 
-// The classes that can be active: theta >= max D - C, because one term of phi alone must not
-// exceed C. Copies their D to work and returns their number.
-inline Index candidates(const SimplexProblem<Index>& p) {
-  const double floor = max_of(p.D, p.m) - p.C;
-  Index count = 0;
-  for (Index r = 0; r < p.m; ++r) {
-    p.work[count] = p.D[r];
-    count += p.D[r] >= floor;
-  }
-  return count;
-}
-
-template <Index N>
-Fixed<N> candidates(const SimplexProblem<Fixed<N>>& p) {  // so few that leaving some out saves nothing
-  std::copy(p.D, p.D + N, p.work);
-  return {};
-}
-
-inline void sort_descending(double* x, Index count) { std::sort(x, x + count, std::greater<double>()); }
-
-template <Index N>
-MULTIMARGIN_INLINE void sort_descending(double* x, Fixed<N>) {
-  for (Index end = N - 1; end > 0; --end)
-    for (Index k = 0; k < end; ++k) {
-      const double a = x[k], b = x[k + 1];
-      x[k] = a > b ? a : b;
-      x[k + 1] = a > b ? b : a;
+// The classes that can be active: theta >= max D - C, because no term of phi alone exceeds C. Copies their D to work and
+// returns their number. Of a few classes all are taken, because leaving some out saves nothing.
+template <class Count>
+MULTIMARGIN_INLINE Count candidates(const SimplexProblem<Count>& p) {
+  if constexpr (kAnyCount<Count>) {
+    const double floor = max_of(p.D, p.m) - p.C;
+    Index count = 0;
+    for (Index r = 0; r < p.m; ++r) {
+      p.work[count] = p.D[r];
+      count += p.D[r] >= floor;
     }
+    return count;
+  } else {
+    std::copy(p.D, p.D + p.m, p.work);
+    return {};
+  }
 }
 
-// Exact finish of the two iterative root finders: Newton's method on the convex, piecewise linear
-// phi from a point theta at or below the root. A step divides once over the classes above theta,
-//     theta <- (sum_{D_r > theta} D_r - C) / |{D_r > theta}|,                 (CS01, Eq. 42)
-// so theta grows, the set shrinks, and once the set repeats theta is exact.
+template <class Count>
+MULTIMARGIN_INLINE void sort_descending(double* x, Count count) {
+  if constexpr (kAnyCount<Count>) {
+    std::sort(x, x + count, std::greater<double>());
+  } else {  // a sorting network
+    for (Index end = count - 1; end > 0; --end)
+      for (Index k = 0; k < end; ++k) {
+        const double a = x[k], b = x[k + 1];
+        x[k] = a > b ? a : b;
+        x[k + 1] = a > b ? b : a;
+      }
+  }
+}
+
+// Exact finish of the iterative root finders: Newton's method on the convex, piecewise linear phi from a point theta at or
+// below the root,
+//     theta <- (sum_{D_r > theta} D_r - C) / |{D_r > theta}|.                 (CS01, Eq. 42)
+// theta grows and the set shrinks; once the set repeats, theta is exact.
 template <class Count>
 double finish_exactly(const SimplexProblem<Count>& p, double theta) {
   double active = static_cast<double>(p.m) + 1.0;
@@ -129,9 +136,8 @@ void update_sort(const SimplexProblem<Count>& p, double* z) {
   threshold(p, theta, z);
 }
 
-// Randomised pivot (Duchi et al. 2008, Figure 2): as sort, but only ever partitions around a random
-// element. U = work[first, last) is undecided; sum and rho belong to the classes found active.
-// Expected O(m).
+// Randomised pivot (Duchi et al. 2008, Figure 2): as sort, but partitions around random elements only.
+// U = work[first, last) is undecided; sum and rho belong to the classes found active. Expected O(m).
 template <class Count>
 void update_pivot(const SimplexProblem<Count>& p, double* z) {
   double* u = p.work;
@@ -180,9 +186,9 @@ void update_bisection(const SimplexProblem<Count>& p, double* z) {
   threshold(p, p.tau > 0.0 ? theta : finish_exactly(p, low), z);
 }
 
-// Fixed point (CS01, Eq. 38-40): theta <- (sum_r max(theta, D_r) - C) / m. From below it grows
-// towards the root with factor 1 - u/m, u = |{D_r > theta}|. Stops when a step is under 1e-9 C or
-// after 100 steps; then finish_exactly, so that slow cases (m large, u small) are exact too.
+// Fixed point (CS01, Eq. 38-40): theta <- (sum_r max(theta, D_r) - C) / m. From below it converges to the root with
+// factor 1 - u/m, u = |{D_r > theta}|. Stops when a step is under 1e-9 C or after 100 steps; then finish_exactly, so that
+// slow cases (m large, u small) are exact too.
 template <class Count>
 void update_fixed_point(const SimplexProblem<Count>& p, double* z) {
   double theta = lower_bound(p);
@@ -196,11 +202,11 @@ void update_fixed_point(const SimplexProblem<Count>& p, double* z) {
   threshold(p, finish_exactly(p, theta), z);
 }
 
-// SMO (Blondel et al., supplement A): exact steps on pairs (a, b), a of the largest and b, among
-// z_b > 0, of the smallest D - z (the gradient over K_ii): lambda = min((u_a - u_b) / 2, z_b),
-// z_a += lambda, z_b -= lambda. Ends when u_a - u_b <= tau C, which bounds the error of every z_r, or after
-// 50 m steps. Without a tau, when it is 1e-3 C; then finish_exactly from u_b, as in bisection: the steps alone
-// are exact only in the limit. u_b is at or below theta, because D_r - u_b >= z_r where z_r > 0.
+// SMO (Blondel et al., supplement A): exact steps on two classes a, b, with u = D - z (the gradient over K_ii), u_a the
+// largest and u_b the smallest among z_b > 0: lambda = min((u_a - u_b) / 2, z_b), z_a += lambda, z_b -= lambda. Ends when
+// u_a - u_b <= tau C, which bounds the error of every z_r, or after 50 m steps. Without a tau it ends at 1e-3 C, and
+// finish_exactly continues from u_b, because the steps alone are exact only in the limit. u_b is at or below theta,
+// because D_r - u_b >= z_r for all z_r > 0.
 template <class Count>
 void update_smo(const SimplexProblem<Count>& p, double* z) {
   double* u = p.work;
@@ -228,8 +234,8 @@ void update_smo(const SimplexProblem<Count>& p, double* z) {
     threshold(p, finish_exactly(p, low), z);
 }
 
-// Frank-Wolfe (Blondel et al., supplement B, Eq. 8): one exact line search from z towards the vertex
-// C e_a, a of the largest u = D - z:  t = min(1, sum_r z_r (u_a - u_r) / |C e_a - z|^2).
+// Frank-Wolfe (Blondel et al., supplement B, Eq. 8): one exact line search from z towards the vertex C e_a with the
+// largest u_a, u = D - z:  t = min(1, sum_r z_r (u_a - u_r) / |C e_a - z|^2).
 template <class Count>
 void update_frank_wolfe(const SimplexProblem<Count>& p, double* z) {
   double* u = p.work;
@@ -247,44 +253,28 @@ void update_frank_wolfe(const SimplexProblem<Count>& p, double* z) {
 
 }  // namespace simplex
 
-// One of them, compiled for short problems and for those of any length.
-class SimplexUpdate {
- public:
-  template <class Update>
-  constexpr SimplexUpdate(Update update) : two_(update), three_(update), four_(update), any_(update) {}
+enum class SimplexUpdate { sort, pivot, bisection, fixed_point, smo, frank_wolfe };
 
-  void operator()(const SimplexProblem<Fixed<2>>& p, double* z) const { two_(p, z); }
-  void operator()(const SimplexProblem<Fixed<3>>& p, double* z) const { three_(p, z); }
-  void operator()(const SimplexProblem<Fixed<4>>& p, double* z) const { four_(p, z); }
-  void operator()(const SimplexProblem<Index>& p, double* z) const { any_(p, z); }
-
- private:
-  template <class Count>
-  using Function = void (*)(const SimplexProblem<Count>& p, double* z);
-  Function<Fixed<2>> two_;
-  Function<Fixed<3>> three_;
-  Function<Fixed<4>> four_;
-  Function<Index> any_;
-};
-
-struct NamedUpdate {
-  std::string_view name;
-  SimplexUpdate update;
-};
-
-inline constexpr SimplexUpdate kSortUpdate = [](const auto& p, double* z) { simplex::update_sort(p, z); };
-
-inline constexpr std::array<NamedUpdate, 6> kSimplexUpdates = {{
-    {"sort", kSortUpdate},
-    {"pivot", [](const auto& p, double* z) { simplex::update_pivot(p, z); }},
-    {"bisection", [](const auto& p, double* z) { simplex::update_bisection(p, z); }},
-    {"fixed-point", [](const auto& p, double* z) { simplex::update_fixed_point(p, z); }},
-    {"smo", [](const auto& p, double* z) { simplex::update_smo(p, z); }},
-    {"frank-wolfe", [](const auto& p, double* z) { simplex::update_frank_wolfe(p, z); }},
-}};
+template <class Count>
+void update_simplex(SimplexUpdate update, const SimplexProblem<Count>& p, double* z) {
+  switch (update) {
+    case SimplexUpdate::sort: return simplex::update_sort(p, z);
+    case SimplexUpdate::pivot: return simplex::update_pivot(p, z);
+    case SimplexUpdate::bisection: return simplex::update_bisection(p, z);
+    case SimplexUpdate::fixed_point: return simplex::update_fixed_point(p, z);
+    case SimplexUpdate::smo: return simplex::update_smo(p, z);
+    case SimplexUpdate::frank_wolfe: return simplex::update_frank_wolfe(p, z);
+  }
+}
 
 inline SimplexUpdate find_simplex_update(std::string_view name) {
-  return find_choice("update", name, kSimplexUpdates).update;
+  static constexpr std::array<Choice<SimplexUpdate>, 6> updates = {{{"sort", SimplexUpdate::sort},
+                                                                    {"pivot", SimplexUpdate::pivot},
+                                                                    {"bisection", SimplexUpdate::bisection},
+                                                                    {"fixed-point", SimplexUpdate::fixed_point},
+                                                                    {"smo", SimplexUpdate::smo},
+                                                                    {"frank-wolfe", SimplexUpdate::frank_wolfe}}};
+  return find_choice("update", name, updates).value;
 }
 
 }  // namespace multimargin::machines

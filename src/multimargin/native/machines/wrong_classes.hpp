@@ -1,11 +1,11 @@
-// Machines with dual variables beta_r >= 0 of all classes but the own one, coupled by alpha_y:
+// Machines with one dual variable beta_r >= 0 per wrong class, coupled by alpha_y:
 //
 //     alpha_y = share sum_r beta_r,    alpha_r = alpha_y - beta_r  with share = 1/m   (Shape::kSharesMean)
 //                                      alpha_r = -beta_r           with share = 1     (otherwise)
 //     beta_r <= C  (Shape::kBounded)
 //
-// weston_watkins.hpp, lee_lin_wahba.hpp and msvm2.hpp each are one Shape. In listed rows (machine.hpp) all of them
-// have -beta_r and, for the own class, alpha_y.
+// weston_watkins.hpp, lee_lin_wahba.hpp and msvm2.hpp each define one Shape. The listed rows (machine.hpp) of all of them
+// hold -beta_r and, for the own class, alpha_y.
 #pragma once
 
 #include <algorithm>
@@ -44,10 +44,10 @@ class WrongClassMachine {
   static constexpr std::string_view kName = Shape::kName;
   static constexpr bool kSharesMean = Shape::kSharesMean;
   static constexpr bool kSumsToZero = true;    // rows of alpha
-  static constexpr bool kTwoSided = true;      // a pair may have both bounds
-  static constexpr Index kLeastClasses = 2;    // listed, for a sample to move: the own one and another
+  static constexpr bool kTwoSided = true;      // a variable may have both bounds
+  static constexpr Index kLeastClasses = 2;    // listed, for a sample to move: the own class and another
 
-  static Update find_update(std::string_view name) { return find_choice("update", name, kBoxUpdates).update; }
+  static Update find_update(std::string_view name) { return find_box_update(name); }
 
   // relax multiplies the step (1 is the exact solve, up to 2 still descends).
   WrongClassMachine(Index m, Update update, std::uint64_t /*seed*/, double relax = 1.0)
@@ -68,11 +68,11 @@ class WrongClassMachine {
     return box::violation<Shape::kBounded>(count, beta, gamma_of(G, own), own, C, G);
   }
 
-  // What the projected gradient method bounds.
+  // The quantity that the projected gradient method bounds by eps.
   static double progress(const RowMeasure& row, double C, Index m) { return Shape::progress(row, C, m); }
 
-  // The classes of a plain row that can move soon: those with weight, and those that get some when gamma_r falls
-  // by width.
+  // The classes of a plain row that can move soon: those with weight, and those that get weight if gamma_r falls by
+  // width.
   static auto listed(const double* G, const double* alpha, Index y, double /*C*/, Index /*m*/, double width) {
     const double zero = kSharesMean ? alpha[y] : 0.0, cut = (kSharesMean ? 0.0 : G[y]) - width;
     return [=](Index r) { return r == y ? !kSharesMean : alpha[r] != zero || G[r] >= cut; };
@@ -88,15 +88,15 @@ class WrongClassMachine {
       go_to_vertex(G, k, own, C, count, row);
   }
 
-  // Projection of alpha - step G onto the feasible set, of a plain row whose G sums to zero (as that of every
-  // alpha with this sum does).
+  // Projects alpha - step G onto the feasible set. The row is plain and its G sums to zero, as the gradient of every
+  // feasible alpha does.
   void project(const double* G, double step, Index y, double C, Index m, double* alpha) {
     lift(y, m, alpha);
     solve(G, step, y, C, m, alpha);
     lower(y, m, alpha);
   }
 
-  // alpha <- alpha + t (target - alpha), 0 < t < 1, plain rows, both feasible: feasible to the last bit too.
+  // alpha <- alpha + t (target - alpha), 0 < t < 1, for plain, feasible rows. The result is feasible to the last bit.
   static void move_towards(const double* target, double t, Index y, double C, Index m, double* alpha) {
     const double to = kSharesMean ? target[y] : 0.0;
     lift(y, m, alpha);
@@ -122,11 +122,11 @@ class WrongClassMachine {
         if (r != y) row[r] += row[y];
   }
 
-  // How far the value of a pair in a listed row may rise and fall.
+  // How far a variable of a listed row may rise and fall.
   static double rise(double value, bool own, double /*C*/) { return own ? kInfinity : -value; }
   static double fall(double value, bool own, double C) { return own ? kInfinity : Shape::most(C) + value; }
 
-  // Makes a listed row that is feasible but for rounding feasible to the last bit.
+  // Makes a listed row that is feasible up to rounding feasible to the last bit.
   void settle(Index own, double C, Index count, double* row) const {
     double sum = 0.0;
     for (Index c = 0; c < count; ++c) {
@@ -163,7 +163,7 @@ class WrongClassMachine {
     settle(own, C, count, row);
   }
 
-  // All of the way to the linear minimiser where there is no curvature, else as far as Frank-Wolfe goes.
+  // Moves to the linear minimiser if there is no curvature, else as far towards it as Frank-Wolfe goes.
   void go_to_vertex(const double* G, double k, Index own, double C, Index count, double* row) {
     auto gamma = gamma_of(G, own);
     auto beta = [row](Index r) { return -row[r]; };

@@ -1,7 +1,7 @@
-// Samples of zeros and one other value, `scale`: dense, or sparse with all entries equal. Columns are
-// bytes standing feature by feature in panels; a row adds up the lines of the features it has, and
-// every kernel is a function of that count and the two rows' own: <a,b> = scale^2 common,
-// |a-b|^2 = scale^2 (a + b - 2 common), |a-b|_1 = scale (a + b - 2 common).
+// Samples of zeros and one other value, `scale`: dense, or sparse with all entries equal. Columns are bytes that lie
+// feature by feature in panels. A row adds up the lines of its features, which counts the features it has in common with
+// each column. Every kernel is a function of that count and of the two rows' own counts a and b:
+// <a,b> = scale^2 common,  |a-b|^2 = scale^2 (a + b - 2 common),  |a-b|_1 = scale (a + b - 2 common).
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace multimargin::samples {
 // Columns of one panel.
 inline constexpr Index binary_panel = 2 * tile_alignment;
 
-// Bytes added side by side, in one register where the machine has such.
+// Bytes added side by side, in one register if the machine has one of that width.
 struct ByteSums {
   static constexpr Index width = 32;
 #if defined(__GNUC__)
@@ -48,8 +48,8 @@ struct ByteSums {
   }
 };
 
-// counts[l] += sum over the lines of panel[lines[p] + l], l < binary_panel, for at most 255 lines: sums
-// of zeros and ones fit a byte.
+// counts[l] += sum over the lines of panel[lines[p] + l], l < binary_panel, for at most 255 lines: then the sums fit a
+// byte.
 template <class Count>
 MULTIMARGIN_CLONES void add_lines(const std::uint32_t* lines, Index count, const std::uint8_t* panel, Count* counts) {
   constexpr Index width = ByteSums::width;

@@ -1,4 +1,4 @@
-// How two rows are compared: the one number per pair of rows that a kernel is a function of.
+// How two rows are compared: by the one number that a kernel is a function of.
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// Dense samples stored feature-major (d x n): differences or products accumulated directly, SIMD
-// across samples. No cancellation of large norms, and no BLAS; best for few features.
+// Dense samples stored feature-major (d x n): differences or products are accumulated directly, with SIMD across samples.
+// No large norms cancel, and no BLAS is needed; best for few features.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ MULTIMARGIN_INLINE void add_features(const T* a, const T* b, Index ldb, T* sums)
 }
 
 // One panel of b against q rows (q x d): tile[k * ld + l] = sum over features f of
-// comparison_term(rows[k][f], b[f * ldb + l]), l < panel_width; four features a pass over the sums.
+// comparison_term(rows[k][f], b[f * ldb + l]), l < panel_width; four features per pass over the sums.
 template <Comparison comparison, class T>
 MULTIMARGIN_CLONES void panel_tile(const T* rows, Index q, const T* b, Index ldb, Index d, T* tile, Index ld) {
   for (Index k = 0; k < q; ++k) {
@@ -99,7 +99,7 @@ class DenseDirect final : public FloatSamples<T> {
     }
 
    private:
-    static constexpr Index few_rows = 3;  // fewer uses of a panel do not repay packing it
+    static constexpr Index few_rows = 3;  // so few uses of a panel do not repay packing it
 
     template <Comparison comparison>
     void fill_panels(Index begin, Index end, T* tile, Index ld) {

@@ -1,5 +1,5 @@
-// Dense samples, one row after the other; inner products by BLAS, or by own loops where there are
-// so few rows that the BLAS would spend its time packing.
+// Dense samples, one row after the other; inner products by BLAS. For a few rows, own loops are faster than BLAS, which
+// would mostly spend its time packing.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace multimargin::samples {
 
-// tile[k * ld + j] = sum over features of comparison_term(rows[k], b[j]): four rows of b at a time, each
-// read once for all k. For a handful of rows this runs at memory speed.
+// tile[k * ld + j] = sum over features of comparison_term(rows[k], b[j]): four rows of b at a time, each read once for
+// all k. For a few rows this runs at memory speed.
 template <Comparison comparison, class T>
 MULTIMARGIN_CLONES void compare_rows(const T* rows, Index q, const T* b, Index width, Index d, T* tile, Index ld) {
   Index j = 0;
@@ -94,7 +94,7 @@ class DenseProduct final : public FloatSamples<T> {
   }
 
  private:
-  // Where own loops beat the packing BLAS; below some 16 features a row, adding up lanes costs more.
+  // Whether own loops are faster than BLAS. Below about 16 features per row, adding up the SIMD lanes costs more.
   static bool few_rows(Index q, Index d) { return q <= std::min<Index>(8, d / 16); }
 
   class Tiles final : public RowTiles<T> {

@@ -1,4 +1,4 @@
-// Floating-point values that are small integers times one scale: checked and converted.
+// Floating-point values that are small integers times one scale: check and conversion.
 #pragma once
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 
 namespace multimargin::samples {
 
-// A stored value is its integer times the scale to within this many units of its own rounding: the
-// scale, the product that made the value and ours are each rounded.
+// The relative error up to which a stored value counts as its integer times the scale: the scale, the product that made
+// the value and our own product are each rounded.
 template <class T>
 inline constexpr double grid_tolerance = 4 * std::numeric_limits<T>::epsilon();
 
-// k_i = round(x_i / scale) for `count` values: the excess of |x_i - k_i scale| over its tolerance (not
-// positive: all are on the grid), the smallest and the largest k_i.
+// For k_i = round(x_i / scale): the excess of |x_i - k_i scale| over its tolerance (if not positive, all values are on the
+// grid), the smallest and the largest k_i.
 struct GridPart {
   double excess, low, high;
 };
@@ -39,7 +39,7 @@ MULTIMARGIN_CLONES GridPart grid_part(const T* x, Index count, double scale) {
   return {excess, low, high};
 }
 
-// The smallest and the largest integer of the values, or nothing where one is not on the grid.
+// The smallest and the largest integer of the values and 0, or nothing if a value is not on the grid.
 template <class T>
 std::optional<std::pair<double, double>> grid_range(const T* x, Index count, double scale) {
   constexpr Index block = 8192;

@@ -1,8 +1,7 @@
-// Exact inner products of small integers. Columns stand side by side in panels, a few consecutive
-// features (a group) of each beside the other; a row is the list of its groups that are not all
-// zero, so features a row does not have cost nothing. The best instruction set is picked at run
-// time: quads of bytes or pairs of 16-bit numbers with AVX-512 VNNI, pairs with AVX2, else one
-// feature at a time in plain loops.
+// Exact inner products of small integers. Columns lie side by side in panels; a few consecutive features of a column (a
+// group) lie together. A row is the list of its groups that are not all zero, so features that a row does not have cost
+// nothing. The best instruction set is picked at run time: four bytes or two 16-bit numbers with AVX-512 VNNI,
+// two numbers with AVX2, else one feature at a time in plain loops.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +33,7 @@ inline IntegerSimd machine_integer_simd() {
   return IntegerSimd::portable;
 }
 
-// What samples made from now on use; tests lower it to run the code of lesser machines.
+// What samples made from now on use. Tests lower it to run the code of lesser machines.
 inline std::atomic<IntegerSimd> integer_simd{machine_integer_simd()};
 
 // Chooses by name, "best" for what the machine has.
@@ -54,26 +53,26 @@ inline void choose_integer_simd(const std::string& name) {
 // Columns of one panel.
 inline constexpr Index integer_panel = tile_alignment;
 
-// A group of `rows` rows: where its line begins in every panel (in bytes), and for each row its
-// values: one number, two 16-bit numbers or four bytes, the first in the lowest bits.
+// A group of `rows` rows: where its line begins in every panel (in bytes), and for each row its values: one number, two
+// 16-bit numbers or four bytes, the first in the lowest bits.
 template <int rows>
 struct RowGroup {
   std::uint32_t line;
   std::int32_t values[rows];
 };
 
-// sums[k * ld + l] += sum over the `count` groups of the products of row k's features with those of
-// column l. Sums are taken modulo 2^32: exact where the result fits, whatever comes in between.
+// sums[k * ld + l] += sum over the `count` groups of the products of row k's features with those of column l. Sums are
+// taken modulo 2^32: the result is exact if it fits, even if intermediate sums do not.
 template <int rows>
 using AddGroups = void (*)(const RowGroup<rows>* groups, Index count, const unsigned char* panel, std::int32_t* sums,
                            Index ld);
 
-// The same for sums that need more than 32 bits: `period` groups fit them, with 2^16 to spare.
+// The same for sums that need more than 32 bits. Sums of `period` groups fit 32 bits, with 2^16 to spare.
 template <int rows>
 using AddWideGroups = void (*)(const RowGroup<rows>* groups, Index count, const unsigned char* panel, double* sums,
                                Index ld, Index period);
 
-// Groups of one feature: column l of a line is its value there.
+// Groups of one feature: column l of a line is the feature's value there.
 template <class S>
 MULTIMARGIN_CLONES void add_features_portable(const RowGroup<1>* groups, Index count, const unsigned char* panel,
                                               std::int32_t* sums, Index) {
@@ -100,131 +99,81 @@ void add_wide_features_portable(const RowGroup<1>* groups, Index count, const un
 
 #if MULTIMARGIN_X86
 
-// Eight columns by pairs with AVX2, sixteen by pairs or quads with one VNNI instruction: a register
-// of sums, and what adds the products of a row's group and part c of its line to it.
-struct Avx2Sums {
+// One namespace per instruction set. A Products class has a register of sums, and `add`, which adds the products of a
+// row's group (repeated in `values`) and part c of a line to it. integer_products.inc.hpp makes AddGroups and
+// AddWideGroups of it.
+
+namespace avx2 {  // eight columns by two features at a time
+#define MULTIMARGIN_TARGET MULTIMARGIN_AVX2
+#define MULTIMARGIN_SIMD MULTIMARGIN_TARGET MULTIMARGIN_INLINE static
+
+struct Sums {
   using Register = __m256i;
-  MULTIMARGIN_AVX2 MULTIMARGIN_INLINE static Register load(const void* p) {
-    return _mm256_loadu_si256(static_cast<const Register*>(p));
-  }
-  MULTIMARGIN_AVX2 MULTIMARGIN_INLINE static void store(void* p, Register r) {
-    _mm256_storeu_si256(static_cast<Register*>(p), r);
-  }
-  MULTIMARGIN_AVX2 MULTIMARGIN_INLINE static Register repeat(std::int32_t values) { return _mm256_set1_epi32(values); }
-  // high + floor(sum / 2^16), and what that leaves.
-  MULTIMARGIN_AVX2 MULTIMARGIN_INLINE static Register add_high(Register high, Register sum) {
+  MULTIMARGIN_SIMD Register load(const void* p) { return _mm256_loadu_si256(static_cast<const Register*>(p)); }
+  MULTIMARGIN_SIMD void store(void* p, Register r) { _mm256_storeu_si256(static_cast<Register*>(p), r); }
+  MULTIMARGIN_SIMD Register repeat(std::int32_t values) { return _mm256_set1_epi32(values); }
+  // high + floor(sum / 2^16), and the rest of sum.
+  MULTIMARGIN_SIMD Register add_high(Register high, Register sum) {
     return _mm256_add_epi32(high, _mm256_srai_epi32(sum, 16));
   }
-  MULTIMARGIN_AVX2 MULTIMARGIN_INLINE static Register low(Register sum) {
-    return _mm256_and_si256(sum, _mm256_set1_epi32(0xffff));
-  }
+  MULTIMARGIN_SIMD Register low(Register sum) { return _mm256_and_si256(sum, _mm256_set1_epi32(0xffff)); }
 };
 
 template <class S>
-struct Avx2Pairs : Avx2Sums {
-  MULTIMARGIN_AVX2 MULTIMARGIN_INLINE static Register add(Register sum, Register values, const unsigned char* line,
-                                                          int c) {
+struct TwoFeatures : Sums {
+  MULTIMARGIN_SIMD Register add(Register sum, Register values, const unsigned char* line, int c) {
     return _mm256_add_epi32(sum, _mm256_madd_epi16(values, widen(line + 16 * Index{sizeof(S)} * c)));
   }
-  MULTIMARGIN_AVX2 MULTIMARGIN_INLINE static Register widen(const unsigned char* p) {
+  MULTIMARGIN_SIMD Register widen(const unsigned char* p) {
     if constexpr (sizeof(S) == 2) return load(p);
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     return std::is_signed_v<S> ? _mm256_cvtepi8_epi16(bytes) : _mm256_cvtepu8_epi16(bytes);
   }
 };
 
-struct VnniSums {
+#include "samples/integer_products.inc.hpp"
+#undef MULTIMARGIN_TARGET
+}  // namespace avx2
+
+namespace vnni {  // sixteen columns by two or four features at a time
+#define MULTIMARGIN_TARGET MULTIMARGIN_VNNI
+
+struct Sums {
   using Register = __m512i;
-  MULTIMARGIN_VNNI MULTIMARGIN_INLINE static Register load(const void* p) { return _mm512_loadu_si512(p); }
-  MULTIMARGIN_VNNI MULTIMARGIN_INLINE static void store(void* p, Register r) { _mm512_storeu_si512(p, r); }
-  MULTIMARGIN_VNNI MULTIMARGIN_INLINE static Register repeat(std::int32_t values) { return _mm512_set1_epi32(values); }
-  MULTIMARGIN_VNNI MULTIMARGIN_INLINE static Register add_high(Register high, Register sum) {
+  MULTIMARGIN_SIMD Register load(const void* p) { return _mm512_loadu_si512(p); }
+  MULTIMARGIN_SIMD void store(void* p, Register r) { _mm512_storeu_si512(p, r); }
+  MULTIMARGIN_SIMD Register repeat(std::int32_t values) { return _mm512_set1_epi32(values); }
+  MULTIMARGIN_SIMD Register add_high(Register high, Register sum) {
     return _mm512_add_epi32(high, _mm512_srai_epi32(sum, 16));
   }
-  MULTIMARGIN_VNNI MULTIMARGIN_INLINE static Register low(Register sum) {
-    return _mm512_and_si512(sum, _mm512_set1_epi32(0xffff));
-  }
+  MULTIMARGIN_SIMD Register low(Register sum) { return _mm512_and_si512(sum, _mm512_set1_epi32(0xffff)); }
 };
 
 template <class S>
-struct VnniPairs : VnniSums {
-  MULTIMARGIN_VNNI MULTIMARGIN_INLINE static Register add(Register sum, Register values, const unsigned char* line,
-                                                          int c) {
+struct TwoFeatures : Sums {
+  MULTIMARGIN_SIMD Register add(Register sum, Register values, const unsigned char* line, int c) {
     return _mm512_dpwssd_epi32(sum, values, widen(line + 32 * Index{sizeof(S)} * c));
   }
-  MULTIMARGIN_VNNI MULTIMARGIN_INLINE static Register widen(const unsigned char* p) {
+  MULTIMARGIN_SIMD Register widen(const unsigned char* p) {
     if constexpr (sizeof(S) == 2) return load(p);
     return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }
 };
 
-// The row's bytes are unsigned, the panel's signed.
-struct VnniQuads : VnniSums {
-  MULTIMARGIN_VNNI MULTIMARGIN_INLINE static Register add(Register sum, Register values, const unsigned char* line,
-                                                          int c) {
+struct FourFeatures : Sums {  // the row's bytes are unsigned, the panel's signed
+  MULTIMARGIN_SIMD Register add(Register sum, Register values, const unsigned char* line, int c) {
     return _mm512_dpbusd_epi32(sum, values, load(line + 64 * c));
   }
 };
 
-// AddGroups and AddWideGroups with the sums of all rows in registers: s[i] is register i % columns of row
-// i / columns. The numbers i are constants for the compiler's sake: in a loop it keeps the registers in memory.
-// Wide sums are kept as 2^16 high + s, and the high part takes over what exceeds 16 bits every `period` groups.
-#define MULTIMARGIN_ADD_GROUPS(simd, attribute)                                                                       \
-  template <class Simd, int rows, int... i>                                                                           \
-  attribute MULTIMARGIN_INLINE void multiply_##simd(const RowGroup<rows>* groups, Index count,                        \
-                                                    const unsigned char* panel, typename Simd::Register* s,           \
-                                                    std::integer_sequence<int, i...>) {                               \
-    constexpr int columns = static_cast<int>(sizeof...(i)) / rows;                                                    \
-    for (const RowGroup<rows>* g = groups; g < groups + count; ++g) {                                                 \
-      const unsigned char* line = panel + g->line;                                                                    \
-      ((s[i] = Simd::add(s[i], Simd::repeat(g->values[i / columns]), line, i % columns)), ...);                       \
-    }                                                                                                                 \
-  }                                                                                                                   \
-  template <class Simd, int rows, int... i>                                                                           \
-  attribute MULTIMARGIN_INLINE void add_##simd(const RowGroup<rows>* groups, Index count, const unsigned char* panel, \
-                                               std::int32_t* sums, Index ld, std::integer_sequence<int, i...> all) {  \
-    constexpr int columns = static_cast<int>(sizeof...(i)) / rows, lanes = integer_panel / columns;                   \
-    typename Simd::Register s[] = {Simd::load(sums + i / columns * ld + i % columns * lanes)...};                     \
-    multiply_##simd<Simd>(groups, count, panel, s, all);                                                              \
-    (Simd::store(sums + i / columns * ld + i % columns * lanes, s[i]), ...);                                          \
-  }                                                                                                                   \
-  template <class Simd, int rows, int... i>                                                                           \
-  attribute MULTIMARGIN_INLINE void add_wide_##simd(const RowGroup<rows>* groups, Index count,                        \
-                                                    const unsigned char* panel, double* sums, Index ld, Index period, \
-                                                    std::integer_sequence<int, i...> all) {                           \
-    constexpr int lanes = rows * integer_panel / static_cast<int>(sizeof...(i));                                      \
-    typename Simd::Register s[] = {Simd::repeat(i & 0)...};                                                           \
-    alignas(64) std::int32_t low[rows * integer_panel], high[rows * integer_panel] = {};                              \
-    for (Index first = 0; first < count; first += period) {                                                           \
-      multiply_##simd<Simd>(groups + first, std::min(period, count - first), panel, s, all);                          \
-      (Simd::store(high + i * lanes, Simd::add_high(Simd::load(high + i * lanes), s[i])), ...);                       \
-      ((s[i] = Simd::low(s[i])), ...);                                                                                \
-    }                                                                                                                 \
-    (Simd::store(low + i * lanes, s[i]), ...);                                                                        \
-    for (Index k = 0; k < rows; ++k)                                                                                  \
-      for (Index l = 0; l < integer_panel; ++l)                                                                       \
-        sums[k * ld + l] += 65536.0 * high[k * integer_panel + l] + low[k * integer_panel + l];                       \
-  }                                                                                                                   \
-  template <class Simd, int rows>                                                                                     \
-  using Registers_##simd =                                                                                            \
-      std::make_integer_sequence<int, rows * integer_panel * sizeof(std::int32_t) / sizeof(typename Simd::Register)>; \
-  template <class Simd, int rows>                                                                                     \
-  attribute void add_groups_##simd(const RowGroup<rows>* groups, Index count, const unsigned char* panel,             \
-                                   std::int32_t* sums, Index ld) {                                                    \
-    add_##simd<Simd>(groups, count, panel, sums, ld, Registers_##simd<Simd, rows>{});                                 \
-  }                                                                                                                   \
-  template <class Simd, int rows>                                                                                     \
-  attribute void add_wide_groups_##simd(const RowGroup<rows>* groups, Index count, const unsigned char* panel,        \
-                                        double* sums, Index ld, Index period) {                                       \
-    add_wide_##simd<Simd>(groups, count, panel, sums, ld, period, Registers_##simd<Simd, rows>{});                    \
-  }
-MULTIMARGIN_ADD_GROUPS(avx2, MULTIMARGIN_AVX2)
-MULTIMARGIN_ADD_GROUPS(vnni, MULTIMARGIN_VNNI)
-#undef MULTIMARGIN_ADD_GROUPS
+#include "samples/integer_products.inc.hpp"
+#undef MULTIMARGIN_TARGET
+#undef MULTIMARGIN_SIMD
+}  // namespace vnni
 
 #endif
 
-// Rows multiplied together where most of their groups are not zero.
+// So many rows are multiplied together if most of their groups are not zero.
 inline constexpr int joint_rows = 4;
 
 // How samples of type S are packed and multiplied.
@@ -233,7 +182,7 @@ struct GroupFormat {
   int shift;    // subtracted from the panels' bytes; the row's part of it is added back
   AddGroups<1> add;
   AddWideGroups<1> add_wide;
-  AddGroups<joint_rows> add_joint;  // this and the next null where the machine has too few registers
+  AddGroups<joint_rows> add_joint;  // this and the next are null if the machine has too few registers
   AddWideGroups<joint_rows> add_wide_joint;
 
   bool operator==(const GroupFormat&) const = default;
@@ -244,16 +193,12 @@ GroupFormat group_format(IntegerSimd simd) {
 #if MULTIMARGIN_X86
   if (simd == IntegerSimd::vnni) {
     constexpr bool bytes = std::is_same_v<S, std::uint8_t>;
-    using Products = std::conditional_t<bytes, VnniQuads, VnniPairs<S>>;
-    return {bytes ? 4 : 2,
-            bytes ? 128 : 0,
-            add_groups_vnni<Products, 1>,
-            add_wide_groups_vnni<Products, 1>,
-            add_groups_vnni<Products, joint_rows>,
-            add_wide_groups_vnni<Products, joint_rows>};
+    using Products = std::conditional_t<bytes, vnni::FourFeatures, vnni::TwoFeatures<S>>;
+    return {bytes ? 4 : 2, bytes ? 128 : 0, vnni::add_groups<Products, 1>, vnni::add_wide_groups<Products, 1>,
+            vnni::add_groups<Products, joint_rows>, vnni::add_wide_groups<Products, joint_rows>};
   }
   if (simd == IntegerSimd::avx2)
-    return {2, 0, add_groups_avx2<Avx2Pairs<S>, 1>, add_wide_groups_avx2<Avx2Pairs<S>, 1>, nullptr, nullptr};
+    return {2, 0, avx2::add_groups<avx2::TwoFeatures<S>, 1>, avx2::add_wide_groups<avx2::TwoFeatures<S>, 1>, nullptr, nullptr};
 #else
   (void)simd;
 #endif

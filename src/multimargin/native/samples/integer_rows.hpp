@@ -1,5 +1,5 @@
-// Rows of small integers as lists of groups for the products of integer_groups.hpp, cut into
-// stretches of features. Four rows share one list where most of their groups are not zero.
+// Rows of small integers as lists of groups for the products of integer_groups.hpp, cut into stretches of features. Four
+// rows share one list if most of their groups are not zero.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace multimargin::samples {
 template <class S>
 class GroupLists {
  public:
-  // Rows of d features; `line_bytes` from one line of a panel to the next; stretches of `stretch` features,
-  // a multiple of the group unless it is all of them.
+  // Rows of d features; `line_bytes` from one line of a panel to the next; stretches of `stretch` features, a multiple of
+  // the group size unless it is d.
   GroupLists(GroupFormat format, Index d, Index line_bytes, Index stretch)
       : format_(format),
         d_(d),
@@ -45,7 +45,7 @@ class GroupLists {
   Index blocks() const { return static_cast<Index>(blocks_.size()); }
   Index first_row(Index block) const { return blocks_[block].row; }
 
-  // What the shift of the panels takes from every product of row k.
+  // What the shift of the panels subtracts from every product of row k.
   std::int64_t shift(Index k) const { return shifts_[k]; }
 
   // sums[k * ld + l] += the products over stretch s of the block's k-th row with column l of the panel.
@@ -67,7 +67,7 @@ class GroupLists {
   }
 
  private:
-  static constexpr double joint_share = 0.6;  // of groups that are not zero, from where a shared list is faster
+  static constexpr double joint_share = 0.6;  // above this share of non-zero groups, a shared list is faster
 
   struct Block {
     Index row, begin;  // its first row, and where its groups begin
@@ -119,7 +119,7 @@ class GroupLists {
     return static_cast<std::int32_t>(packed);
   }
 
-  // Appends a block of rows: the groups that are not zero in all of them.
+  // Appends a block of rows: the groups that are not zero in all rows at once.
   template <int rows>
   void list(Index row, const std::int32_t* values, std::vector<RowGroup<rows>>& groups) {
     Index size = static_cast<Index>(groups.size());

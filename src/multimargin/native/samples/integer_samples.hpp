@@ -1,5 +1,5 @@
-// Dense samples of 8 or 16-bit integers: value = scale * integer. Pair values are exact: in 32 bits
-// where squared distances fit, otherwise carried on in double.
+// Dense samples of 8 or 16-bit integers: value = scale * integer. Compared values are exact: in 32 bits if squared
+// distances fit, otherwise summed in double.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace multimargin::samples {
 
-// |a|^2 below this for all samples: then every squared distance fits 32 bits.
+// If |a|^2 is below this for all samples, every squared distance fits 32 bits.
 inline constexpr double narrow_norm = 1 << 29;
 
 // norms[i] = sum over features of x_if^2, i < n; the largest |x_if| is returned.
@@ -63,7 +63,7 @@ class IntegerSamples final : public Samples, public TileSource<std::int32_t>, pu
   }
 
   TileShape tile_shape(Index q, Index width, bool split_rows) const override {
-    // Rows that are loaded again for every strip of columns want wide strips.
+    // Without split_rows the rows are loaded again for every strip of columns, so strips are wide.
     if (!split_rows) return {std::min<Index>(q, 64), shared_columns(width, 1, 256, 1024)};
     const Index rows = std::min<Index>(q, 128);
     return {rows, shared_columns(width, (q + rows - 1) / rows, 256, 512)};
@@ -150,7 +150,7 @@ class IntegerSamples final : public Samples, public TileSource<std::int32_t>, pu
    public:
     Tiles(const IntegerSamples& a, const IntegerSamples& b)
         : a_(a), b_(b), rows_(b.format_, b.d(), b.line_bytes_, b.cached_stretch()) {
-      // A shifted byte is no larger than one that is not.
+      // A shifted byte is at most as large as an unshifted one.
       const Index largest = std::max<Index>({a.bounds_.largest, b.bounds_.largest, b.format_.shift, 1});
       period_ = ((Index{1} << 31) - (Index{1} << 16)) / (b.format_.group * largest * largest);
     }

@@ -1,7 +1,6 @@
-// Samples: n immutable rows of d features, and the tiles of pair values (inner products or
-// distances) between the rows of two of them. The concrete kinds are in dense_product.hpp,
-// dense_direct.hpp, integer_samples.hpp, binary_samples.hpp and sparse_samples.hpp; kernel/kernel_block.hpp
-// turns tiles into kernel values.
+// Samples: n immutable rows of d features, and tiles of compared values (inner products or distances) between the rows of
+// two of them. The concrete kinds are in dense_product.hpp, dense_direct.hpp, integer_samples.hpp, binary_samples.hpp and
+// sparse_samples.hpp. kernel/kernel_block.hpp turns tiles into kernel values.
 #pragma once
 
 #include <algorithm>
@@ -17,17 +16,17 @@
 
 namespace multimargin::samples {
 
-// The types of raw pair values.
+// The types of raw compared values.
 enum class RawType { float32, float64, int32, uint8 };
 
 inline constexpr const char* raw_type_names[] = {"float32", "float64", "int32", "uint8"};
 
-// Pair value = unit * (norms_a + norms_b + weight * raw), where raw is only the mixed term of a
-// distance, such as <a,b> in |a-b|^2 = |a|^2 + |b|^2 - 2 <a,b>; unit * raw with norms null.
+// Compared value = unit * (norms_a + norms_b + weight * raw), where raw is only the mixed term of a distance, such as
+// <a,b> in |a-b|^2 = |a|^2 + |b|^2 - 2 <a,b>. If norms is null, it is unit * raw.
 struct Expansion {
-  const double* norms = nullptr;  // one a row
+  const double* norms = nullptr;  // one per row
   double weight = 0, unit = 1;
-  double largest = std::numeric_limits<double>::infinity();  // of the norms, where that is known
+  double largest = std::numeric_limits<double>::infinity();  // an upper bound of the norms, if known
 };
 
 struct TileShape {
@@ -59,14 +58,14 @@ class Samples {
   // The type in which tiles with the rows of `a` are made.
   virtual RawType raw_type(const Samples& a) const = 0;
 
-  // How raw values of this kind become the pair values a kernel is a function of.
+  // How raw values of this kind become the compared values that a kernel is a function of.
   virtual Expansion expansion(Comparison) const { return {}; }
 
-  // A good tile size for q rows against `width` columns of these samples, where threads share out
-  // the chunks of rows too (split_rows) or only the columns.
+  // A good tile size for q rows against `width` columns of these samples. Threads divide the columns among themselves,
+  // and with split_rows also the chunks of rows.
   virtual TileShape tile_shape(Index q, Index width, bool split_rows) const = 0;
 
-  // Roughly the arithmetic of one kernel value between a row of `a` and a row of these.
+  // Approximate arithmetic of one kernel value between a row of `a` and a row of these.
   virtual double value_flops(const Samples& a) const = 0;
 
  protected:
@@ -87,7 +86,7 @@ class RowTiles {
   virtual ~RowTiles() = default;
   // Chooses the rows; `ids` need not outlive the call.
   virtual void load(const Index* ids, Index q) = 0;
-  // tile[k * ld + j - begin] = pair value of the k-th chosen row and row j of b, begin <= j < end.
+  // tile[k * ld + j - begin] = raw value of the k-th chosen row and row j of b, begin <= j < end.
   // ld >= end - begin, a multiple of tile_alignment; the padding may be overwritten.
   virtual void fill(Index begin, Index end, Raw* tile, Index ld) = 0;
 };
@@ -101,11 +100,11 @@ template <class Raw>
 class TileSource {
  public:
   virtual ~TileSource() = default;
-  // `a` must pair with these, and both must outlive the result.
+  // `a` must be comparable with these, and both must outlive the result.
   virtual std::unique_ptr<RowTiles<Raw>> row_tiles(const Samples& a, Comparison comparison, std::type_identity<Raw>) const = 0;
 };
 
-// Samples whose pair values always come in the floating-point type Raw.
+// Samples whose raw values always have the floating-point type Raw.
 template <class Raw>
 class FloatSamples : public Samples, public TileSource<Raw> {
  public:
@@ -115,9 +114,8 @@ class FloatSamples : public Samples, public TileSource<Raw> {
   }
 };
 
-// Fills a tile of q rows, columns begin <= j < end, where columns can only be had in whole panels:
-// fill(panel, out, step) writes all columns of a panel to out[k * step]; `edge` is for panels that
-// stick out of the tile.
+// Fills a tile of q rows, columns begin <= j < end, if columns can only be computed in whole panels: fill(panel, out,
+// step) writes all columns of a panel to out[k * step]. Panels that exceed the tile go to `edge` first.
 template <class Raw, class Fill>
 void fill_by_panels(Index panel_width, Index q, Index begin, Index end, Raw* tile, Index ld, AlignedBuffer<Raw>& edge,
                     Fill fill) {
@@ -134,8 +132,8 @@ void fill_by_panels(Index panel_width, Index q, Index begin, Index end, Raw* til
   }
 }
 
-// The width of tiles when `width` columns are shared out `chunks` times: `largest`, or less where
-// that would leave fewer than some 16 tiles, but at least `least` (largest >= least).
+// The width of tiles if `width` columns are divided `chunks` times: `largest`, or less if that would give fewer than about
+// 16 tiles, but at least `least` (largest >= least).
 inline Index shared_columns(Index width, Index chunks, Index least, Index largest) {
   return std::clamp(round_up(width * chunks / 16 + 1, tile_alignment), least, largest);
 }

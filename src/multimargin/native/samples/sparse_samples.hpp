@@ -1,5 +1,5 @@
-// Sparse samples: compressed rows (CSR) and the same matrix by compressed columns (CSC). A row of a
-// meets only the columns of b it has itself: the work is that of the common features alone.
+// Sparse samples: compressed rows (CSR) and the same matrix by compressed columns (CSC). A row of a visits only the columns
+// of b that it has itself, so the work is proportional to the number of common features.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,7 @@ struct CompressedCopy {
   }
 };
 
-// What two sparse samples need of each other, whatever their data and index types.
+// What two sparse samples need of each other, for any data and index types.
 class SparseRows : public FloatSamples<double> {
  public:
   struct Entry {
@@ -68,8 +68,8 @@ class SparseSamples final : public SparseRows {
  public:
   using Entry = SparseRows::Entry;
 
-  // rows: n lines with indices below d, columns: d lines with indices below n, both checked by the
-  // caller; `owner` keeps them alive. Columns whose indices do not ascend are replaced by a copy.
+  // rows: n lines with indices below d; columns: d lines with indices below n. The caller checks both, and `owner` keeps
+  // them alive. If the indices of some column do not ascend, the columns are replaced by a sorted copy.
   SparseSamples(Compressed<T, I> rows, Compressed<T, I> columns, Index n, Index d, std::shared_ptr<const void> owner)
       : SparseRows(n, d), rows_(rows), columns_(columns), owner_(std::move(owner)) {
     if (is_sorted(columns, d)) return;
@@ -103,8 +103,8 @@ class SparseSamples final : public SparseRows {
     return {l1_norms().data(), 1.0};
   }
 
-  // One row at a time, its sums small enough for the second-level cache; not too narrow, because
-  // finding where a tile cuts a column costs as much as many additions.
+  // One row at a time. Its sums fit the second-level cache. Tiles are not too narrow, because finding where a tile cuts a
+  // column costs as much as many additions.
   TileShape tile_shape(Index, Index width, bool split_rows) const override {
     constexpr Index least = 2048, largest = 32768;
     return {1, split_rows ? largest : shared_columns(width, 1, least, largest)};

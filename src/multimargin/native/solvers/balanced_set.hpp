@@ -1,5 +1,4 @@
-// The feasible set of a block whose samples are coupled by their sum, a box cut by a hyperplane, and the projection
-// onto it:
+// The balanced set: the feasible set of a block whose samples are coupled by their sum, and the projection onto it:
 //
 //     low_i <= z_i <= high_i,  sum_i z_i = total;     nearest to w:  z_i = clip(w_i + lambda, low_i, high_i)
 //
@@ -25,15 +24,10 @@ using namespace machines;
 
 enum class BalancedRoot { pardalos_kovoor, dai_fletcher };
 
-struct NamedRoot {
-  std::string_view name;
-  BalancedRoot root;
-};
-inline constexpr std::array<NamedRoot, 2> kBalancedRoots = {
-    {{"pardalos-kovoor", BalancedRoot::pardalos_kovoor}, {"dai-fletcher", BalancedRoot::dai_fletcher}}};
-
 inline BalancedRoot find_balanced_root(std::string_view name) {
-  return find_choice("projection", name, kBalancedRoots).root;
+  static constexpr std::array<Choice<BalancedRoot>, 2> roots = {
+      {{"pardalos-kovoor", BalancedRoot::pardalos_kovoor}, {"dai-fletcher", BalancedRoot::dai_fletcher}}};
+  return find_choice("projection", name, roots).value;
 }
 
 // sum_i clip(w_i + lambda, low_i, high_i).
@@ -47,7 +41,7 @@ inline MULTIMARGIN_CLONES double clipped_total(const double* w, const double* lo
 
 class BalancedSet {
  public:
-  // The arrays must outlive the box. Throws std::invalid_argument where no point is feasible.
+  // The arrays must outlive the set. Throws std::invalid_argument if no point is feasible.
   BalancedSet(const double* low, const double* high, Index q, double total, BalancedRoot root)
       : low_(low), high_(high), q_(q), total_(total), root_(root), shifted_(static_cast<std::size_t>(q)) {
     for (Index i = 0; i < q; ++i)
@@ -62,9 +56,9 @@ class BalancedSet {
   const double* low() const { return low_; }
   const double* high() const { return high_; }
 
-  // z = the nearest point to w; w and z may be the same array. The root of a w much larger than the box is rounded
-  // too much: what the sum misses is taken up by the entries off their bounds; where that does not do, w + lambda,
-  // which is as large as the box, is projected again.
+  // z = the nearest point to w; w and z may be the same array. If w is much larger than the bounds, rounding makes the
+  // root inexact. Then the entries off their bounds take up what the sum misses. If that does not suffice, w + lambda,
+  // which is as large as the bounds, is projected again.
   void project(const double* w, double* z) {
     for (Index i = 0; i < q_; ++i)
       if (!std::isfinite(w[i])) throw std::invalid_argument("w must be finite");
@@ -88,9 +82,9 @@ class BalancedSet {
   }
 
  private:
-  static constexpr double kRounding = 1e-12;  // of sum_i max(|low|, |high|): by how much total may be out of reach
-  static constexpr double kExact = 1e-15;     // the same, for a sum that counts as met
-  static constexpr double kNoise = 1e-15;     // of w_i and lambda: the rounding of their sum
+  // Relative to sum_i max(|low|, |high|): by how much `total` may be out of reach, and the error of an exact sum.
+  static constexpr double kRounding = 1e-12, kExact = 1e-15;
+  static constexpr double kNoise = 1e-15;  // the rounding error of w_i + lambda, relative to both
   static constexpr int kMostRepairs = 4, kMostSecants = 200;
   static constexpr std::size_t kSample = 32;
 
@@ -114,7 +108,7 @@ class BalancedSet {
     for (double& value : shifted_) value += lambda;
   }
 
-  // z_i, given w_i. What only the rounding of w_i + lambda keeps off a bound is there.
+  // z_i, given w_i. A value that differs from a bound only by the rounding of w_i + lambda is set to the bound.
   double bounded(Index i, double w) const {
     const double value = shifted_[static_cast<std::size_t>(i)];
     const double noise = std::min(kNoise * (std::abs(w) + std::abs(value - w)), kSmallest * (high_[i] - low_[i]));
@@ -125,9 +119,9 @@ class BalancedSet {
 
   double excess(double lambda) const { return clipped_total(shifted_.data(), low_, high_, q_, lambda) - total_; }
 
-  // Pardalos & Kovoor: the breakpoints low - w and high - w left in the bracket are halved at their median; a sample
-  // whose part of the sum is constant or linear between those left goes into running sums. The median is that of a
-  // few breakpoints, unless that of the last round was a bad one: so the work is O(q) whatever they are.
+  // Pardalos & Kovoor: each round halves the breakpoints low - w and high - w in the bracket at their median. A sample
+  // without a breakpoint in the bracket adds a constant or a linear term, which goes into running sums. The median is
+  // estimated from a few breakpoints, and computed exactly after a bad estimate, so that the work is O(q).
   double at_median() {
     double lower = -kInfinity, upper = kInfinity, constant = 0.0, slope = 0.0;
     std::size_t points = open_all(), before = 4 * points;
@@ -144,7 +138,7 @@ class BalancedSet {
     return std::isfinite(lower) ? lower : upper;
   }
 
-  // Puts all samples in the lists; returns the number of breakpoints.
+  // Lists all samples; returns the number of breakpoints.
   std::size_t open_all() {
     w_ = shifted_;
     lows_.assign(low_, low_ + q_);
@@ -152,7 +146,7 @@ class BalancedSet {
     return 2 * w_.size();
   }
 
-  // Of the breakpoints in the bracket, all of them or those of a few samples: every sample listed has one.
+  // The median of the breakpoints in the bracket, of all samples or of a few. Every listed sample has a breakpoint there.
   double median(double lower, double upper, bool exact) {
     const std::size_t step = exact ? 1 : w_.size() / kSample + 1;
     points_.clear();
@@ -166,7 +160,7 @@ class BalancedSet {
     return *middle;
   }
 
-  // Takes the samples without a breakpoint in the bracket off the lists, and counts the breakpoints of the others.
+  // Removes the samples without a breakpoint in the bracket from the lists; returns the breakpoints of the others.
   std::size_t close_some(double lower, double upper, double& constant, double& slope) {
     std::size_t left = 0, points = 0;
     for (std::size_t k = 0; k < w_.size(); ++k) {
@@ -191,7 +185,7 @@ class BalancedSet {
     const double first = min_over(q_, [=, this](Index i) { return low_[i] - w[i]; });
     const double last = max_over(q_, [=, this](Index i) { return high_[i] - w[i]; });
     double trial = std::clamp(0.0, first, last), r = excess(trial), before = trial, r_before = r;
-    double step = std::abs(r) / static_cast<double>(q_);  // the sum grows by at most q a unit: no root is nearer
+    double step = std::abs(r) / static_cast<double>(q_);  // the sum has at most slope q, so no root is nearer
     while (r * r_before > 0.0) {
       if (std::abs(r) <= close_ || trial == (r < 0.0 ? last : first)) return trial;
       before = trial, r_before = r;
@@ -203,9 +197,9 @@ class BalancedSet {
     return r > 0.0 ? secants(before, trial, r_before, r) : secants(trial, before, r, r_before);
   }
 
-  // Between two lambda with a sum too small and one too large. A secant through both ends, unless it would leave the
-  // farther end where it is: then one through the last two points on this side, but no nearer to the other end than a
-  // quarter of the way from there.
+  // The root between `lower`, where the sum is too small, and `upper`, where it is too large. A step is the secant
+  // through both ends, unless that would not move the farther end. Then it is the secant through the last two points on
+  // this side, but at most three quarters of the way to the other end.
   double secants(double lower, double upper, double below, double above) const {
     double ratio = 1.0 - below / above;  // (upper - lower) / (upper - trial)
     double trial = upper - (upper - lower) / ratio;
@@ -250,19 +244,19 @@ class BalancedSet {
 //
 //     violation = min_b max_i v_i = 1/2 [max_up (-G) + max_low G]_+    at    b = 1/2 (max_up (-G) - max_low G),
 //
-// to be added to G. Both are 0 where all samples are at the same end.
+// where b is to be added to G. Both are 0 if all samples are at the same end.
 struct BalancedMeasure {
   double violation, bias;
 };
 
-inline BalancedMeasure measure_balanced(const BalancedSet& box, const double* G, const double* alpha, Index q) {
+inline BalancedMeasure measure_balanced(const BalancedSet& set, const double* G, const double* alpha, Index q) {
   double grow = -kInfinity, shrink = -kInfinity;
   bool broken = false;
   for (Index i = 0; i < q; ++i) {
-    const double slack = kActive * (box.high()[i] - box.low()[i]);
+    const double slack = kActive * (set.high()[i] - set.low()[i]);
     broken |= G[i] != G[i];
-    if (alpha[i] < box.high()[i] - slack) grow = std::max(grow, -G[i]);
-    if (alpha[i] > box.low()[i] + slack) shrink = std::max(shrink, G[i]);
+    if (alpha[i] < set.high()[i] - slack) grow = std::max(grow, -G[i]);
+    if (alpha[i] > set.low()[i] + slack) shrink = std::max(shrink, G[i]);
   }
   if (broken) return {std::numeric_limits<double>::quiet_NaN(), 0.0};
   if (grow == -kInfinity || shrink == -kInfinity) return {0.0, 0.0};

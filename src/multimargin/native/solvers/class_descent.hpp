@@ -2,8 +2,8 @@
 //
 //     minimise  1/2 <d, K_r d> + <G_r, d>   over  low <= alpha_r + d <= high,
 //
-// with K_r the kernel between the samples that are listed for class r (Machine::listed). So classes are solved one
-// after the other, with a gradient that stays in a core's own cache, or several at a time on threads.
+// with K_r the kernel between the samples that are listed for class r (Machine::listed). Classes are solved one after
+// the other, so that a gradient stays in a core's own cache, or several at a time on threads.
 #pragma once
 
 #include <algorithm>
@@ -26,28 +26,21 @@ namespace multimargin::solvers {
 
 using namespace machines;
 
-// How a descent is to be made: to which violation, with so much work at most; the rest as in coordinate_descent.hpp.
-struct DescentLimits {
-  double eps;
-  Index max_sweeps, most_work;
-  bool staged, faces;
-};
-
-// One class of a block. Its gradient is of type S: float has half the traffic of double, and errors of some 1e-7 a
-// hundred updates, which the next round's gradient does not have.
+// One class of a block. Its gradient is of type S. Float has half the memory traffic of double; its rounding errors, some
+// 1e-7 per hundred updates, vanish when the next round computes the gradient afresh.
 template <class Machine, class T, class S>
 class ClassProblem {
  public:
   // position[id] is a sample's number in the block, or -1.
   ClassProblem(const Subproblem<T>& block, const KernelSource<T>& source, const std::vector<std::int32_t>& position,
-               const double* diag, Machine machine)
-      : b_(block), one_(block), source_(source), position_(position), diag_(diag), machine_(std::move(machine)),
+               Machine machine)
+      : b_(block), one_(block), source_(source), position_(position), machine_(std::move(machine)),
         at_(position.size(), -1) {
     one_.m = 1;
   }
 
-  // Takes up class r of the samples that have kept rows, once those listed for it (numbers in the block) are among
-  // them; members that are no longer listed go when they are many.
+  // Loads class r. Its members are the samples that have kept rows and those listed for it (by their numbers in the
+  // block). Members that are no longer listed are removed when they are many.
   void load(Index r, const std::vector<std::int32_t>& listed, ClassRows<T>& rows) {
     rows_ = &rows;
     for (std::int32_t i : listed) at_[size(source_.ids[i])] = kListed;
@@ -65,7 +58,7 @@ class ClassProblem {
     for (Index j = 0; j < n_; ++j) load(j, position_[size(rows.ids()[j])]);
   }
 
-  // Takes up class r of all samples of the block, with their whole kernel rows.
+  // Loads class r with all samples of the block as members, which use their whole kernel rows.
   void load_all(Index r) {
     rows_ = nullptr;
     resize(r, b_.q);
@@ -76,12 +69,13 @@ class ClassProblem {
   }
 
   // Lowers the violation to eps. A pass visits the samples above half the largest violation (or, not staged, above
-  // eps): hardly more updates than always the worst would take. Ends early after as many updates as max_sweeps
-  // sweeps make, with most_work, with one that moves nothing (the machine cannot resolve the steps), or when told to.
-  DescentResult run(const DescentLimits& limits, const std::atomic<bool>& stop) {
-    DescentResult result{0, 0, 0.0, 0};
+  // eps); this needs hardly more updates than always choosing the worst sample. Ends early after as many updates as
+  // max_sweeps sweeps make, at most_work, with a pass that moves nothing (the machine cannot resolve the steps), or
+  // once `stop` is set.
+  DescentResult run(const DescentOptions& limits, const std::atomic<bool>& stop) {
+    DescentResult result;
     FaceSteps<Machine, T> faces;
-    double below = kInfinity;  // what could not move has to wait for the others
+    double below = kInfinity;  // lowered while the samples above the threshold cannot move
     for (;;) {
       result.violation = largest(G_.data(), rise_.data(), fall_.data(), n_);
       result.work += n_;
@@ -89,7 +83,7 @@ class ClassProblem {
       if (result.sweeps >= limits.max_sweeps || result.work >= limits.most_work) break;
       const double share = limits.staged ? kShare * result.violation : 0.0;
       const double threshold = std::max(limits.eps, std::min(share, below));
-      if (limits.faces) faces.step(one_, *this, diag_, machine_, threshold, result, interrupt_);
+      if (limits.faces) faces.step(one_, *this, machine_, threshold, result, interrupt_);
       const Index updates = pass(threshold, result);
       result.updates += updates;
       result.sweeps = result.updates / n_;  // as many as would have made these updates
@@ -110,7 +104,7 @@ class ClassProblem {
     std::fill(at_.begin(), at_.end(), -1);
   }
 
-  // What a face asks (face.hpp): samples by their numbers in the block, each with one pair at most.
+  // The interface of face.hpp: samples by their numbers in the block, each with one variable at most.
   Index samples() const { return n_; }
   Index sample(Index j) const { return members_[size(j)]; }
   Index count(Index i) const { return i >= 0 && source_.has_row(i); }
@@ -144,7 +138,7 @@ class ClassProblem {
     list_.resize(size(n));
   }
 
-  // Member j is the block's sample i; where that is -1 (it has left the block), it will not move.
+  // Member j is the block's sample i. If that is -1 (the sample has left the block), the member will not move.
   void load(Index j, Index i) {
     members_[size(j)] = static_cast<std::int32_t>(i);
     if (i < 0) return;
@@ -161,13 +155,13 @@ class ClassProblem {
     fall_[size(j)] = Machine::fall(alpha_[size(j)], b_.y[i] == r_, b_.C[i]) > least;
   }
 
-  // v_j = [-G_j]_+ where alpha_j can rise, [G_j]_+ where it can fall.
+  // v_j = [-G_j]_+ if alpha_j can rise, [G_j]_+ if it can fall.
   static MULTIMARGIN_INLINE S violation(S G, S rise, S fall) {
     const S up = -G * rise, down = G * fall;
     return up > down ? up : down;
   }
 
-  // max_j v_j; NaN where G has one.
+  // max_j v_j; NaN if G has one.
   static MULTIMARGIN_CLONES double largest(const S* G, const S* rise, const S* fall, Index n) {
     S worst[kTogether] = {}, broken[kTogether] = {};
     Index j = 0;
@@ -211,8 +205,8 @@ class ClassProblem {
       if (violation(G_[size(j)], rise_[size(j)], fall_[size(j)]) <= cut) continue;
       if (k + 1 < listed) prefetch(list_[size(k + 1)]);
       double next = alpha_[size(j)];
-      machine_.minimise(&G, diag_[i], own(i), b_.C[i], 1, &next);
-      if (!(std::abs(next - alpha_[size(j)]) > resolution(&G, diag_[i], b_.C[i], 1))) continue;
+      machine_.minimise(&G, b_.diag[i], own(i), b_.C[i], 1, &next);
+      if (!(std::abs(next - alpha_[size(j)]) > resolution(&G, b_.diag[i], b_.C[i], 1))) continue;
       work += step(j, next);
       ++updates;
     }
@@ -231,7 +225,7 @@ class ClassProblem {
     return n_;
   }
 
-  // Asks for the source's row of member j ahead of time, where it will be read.
+  // Prefetches the source's row of member j, if that will be read.
   void prefetch(Index j) const {
     if (rows_ && rows_->has_row(j)) return;
     const T* full = source_.row(members_[size(j)]);
@@ -239,7 +233,7 @@ class ClassProblem {
     for (Index c = 0; c < columns; c += 64 / static_cast<Index>(sizeof(T))) MULTIMARGIN_PREFETCH(full + c);
   }
 
-  // The kernel row of member j against all members; in scratch_ where it is not kept.
+  // The kernel row of member j against all members; in scratch_ if it is not kept.
   const T* row(Index j) {
     const T* full = source_.row(members_[size(j)]);
     if (!rows_) return full;
@@ -258,7 +252,6 @@ class ClassProblem {
   Subproblem<T> b_, one_;  // the block, and the same for one class
   KernelSource<T> source_;
   const std::vector<std::int32_t>& position_;
-  const double* diag_;
   Machine machine_;
   Interrupt interrupt_;
   Index r_ = 0, n_ = 0;               // class, members
@@ -271,20 +264,20 @@ class ClassProblem {
   std::vector<std::int32_t> at_;          // of a sample, by its id, among the members, or -1
 };
 
-// Solves the block subproblem (subproblem.hpp; its K comes from `source` instead, whose rows have n columns) class by class,
-// with what `kept` has of the classes' kernel rows. Where all pairs take part the rows of the source do, and G is
-// complete. The result does not depend on the number of threads.
+// Solves the subproblem in place, class by class. Its kernel comes from `source` (rows of n columns) instead of block.K,
+// and `kept` has those kernel rows of the classes that were used before. The result does not depend on the number of
+// threads.
 template <class Machine, class T>
 class ClassDescent {
  public:
-  ClassDescent(const Subproblem<T>& block, const KernelSource<T>& source, Index n, const double* diag, Machine machine,
+  ClassDescent(const Subproblem<T>& block, const KernelSource<T>& source, Index n, Machine machine,
                std::vector<ClassRows<T>>& kept)
-      : b_(block), source_(source), diag_(diag), machine_(std::move(machine)), kept_(kept), position_(size(n), -1),
+      : b_(block), source_(source), machine_(std::move(machine)), kept_(kept), position_(size(n), -1),
         listed_(size(block.m)) {
     for (Index i = 0; i < b_.q; ++i) position_[size(source.ids[i])] = static_cast<std::int32_t>(i);
   }
 
-  // Lists the pairs that a change of G by width could move; returns the entries of the classes' kernels.
+  // Lists the variables that a change of G by width could move; returns the entries of the classes' kernels.
   Index list(double width) {
     for (Index i = 0; i < b_.q; ++i) {
       if (!source_.has_row(i)) continue;
@@ -298,20 +291,21 @@ class ClassDescent {
     return entries;
   }
 
-  // Over the listed pairs or, complete, over all; then the block must be of all samples.
-  DescentResult run(const DescentLimits& limits, bool complete, int n_threads) {
+  // Over the listed variables. If complete, over all variables with the whole rows of the source, and all of G is
+  // updated; then the block must have all samples.
+  DescentResult run(const DescentOptions& options, bool complete) {
     complete_ = complete;
-    return limits.eps >= kFloatEps ? run_with<T>(limits, n_threads) : run_with<double>(limits, n_threads);
+    return options.eps >= kFloatEps ? run_with<T>(options) : run_with<double>(options);
   }
 
  private:
-  static constexpr double kFloatEps = 1e-4;  // what gradients in the precision of float rows can be brought to
+  static constexpr double kFloatEps = 1e-4;  // the smallest violation that gradients in the precision of float rows can reach
 
   static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
   Index members(Index r) const { return complete_ ? b_.q : static_cast<Index>(listed_[size(r)].size()); }
 
   template <class S>
-  DescentResult run_with(DescentLimits limits, int n_threads) {
+  DescentResult run_with(DescentOptions limits) {
     std::vector<Index> order(size(b_.m));  // large ones first, so that threads end together
     std::iota(order.begin(), order.end(), Index{0});
     std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return members(a) > members(b); });
@@ -320,8 +314,8 @@ class ClassDescent {
     limits.most_work /= b_.m;
     std::vector<DescentResult> results(size(b_.m));
     std::atomic<bool> stop{false};
-    parallel_tasks(b_.m, worthwhile_threads(n_threads, entries), [&] {
-      return [&, problem = ClassProblem<Machine, T, S>(b_, source_, position_, diag_, machine_)](Index task) mutable {
+    parallel_tasks(b_.m, worthwhile_threads(limits.n_threads, entries), [&] {
+      return [&, problem = ClassProblem<Machine, T, S>(b_, source_, position_, machine_)](Index task) mutable {
         const Index r = order[size(task)];
         if (complete_)
           problem.load_all(r);
@@ -337,7 +331,7 @@ class ClassDescent {
         problem.store();
       };
     });
-    DescentResult total{0, 0, 0.0, 0};
+    DescentResult total;
     for (const DescentResult& result : results) {
       total.sweeps = std::max(total.sweeps, result.sweeps);
       total.updates += result.updates;
@@ -349,7 +343,6 @@ class ClassDescent {
 
   Subproblem<T> b_;
   KernelSource<T> source_;
-  const double* diag_;
   Machine machine_;
   std::vector<ClassRows<T>>& kept_;                 // of the classes
   std::vector<std::int32_t> position_;              // of a sample in the block, by its id, or -1

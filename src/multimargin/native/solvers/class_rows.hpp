@@ -1,4 +1,4 @@
-// Kernel rows for descent class by class: where they come from, and those kept between rounds.
+// Kernel rows for descent class by class: where they come from, and which are kept between rounds.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace multimargin::solvers {
 
 // Where the kernel of a block's samples is found: K_ij = rows[slots[i] * stride + ids[j]]. A sample whose slot is -1
-// has no row, and cannot move.
+// has no row and cannot move.
 template <class T>
 struct KernelSource {
   const T* rows;
@@ -24,8 +24,8 @@ struct KernelSource {
   const T* row(Index i) const { return rows + slots[i] * stride; }
 };
 
-// The samples listed for one class, and the kernel rows between them as far as they were needed. A class has some
-// hundreds of the samples, so that its rows are short, and cost little memory traffic in the rounds to come.
+// The samples listed for one class, and those kernel rows between them that were needed so far. A class has some
+// hundreds of samples, so its rows are short and cost little memory traffic in later rounds.
 template <class T>
 class ClassRows {
  public:
@@ -63,8 +63,8 @@ class ClassRows {
   // Whether the kernel row of member j against all members is here.
   bool has_row(Index j) const { return rows_[static_cast<std::size_t>(j)].size() == ids_.size(); }
 
-  // The kernel row of member j against all members, given its row against all samples; null at its first use, as many
-  // have no second, and where there is no memory left for it.
+  // The kernel row of member j against all members, given its row against all samples. Null at the first use, because
+  // many rows have no second, and if no memory is left for it.
   const T* row(Index j, const T* full) {
     std::vector<T>& row = rows_[static_cast<std::size_t>(j)];
     const std::size_t known = row.size();

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -20,49 +19,41 @@ namespace multimargin::solvers {
 
 using namespace machines;
 
-// Minimises the block subproblem (subproblem.hpp), given the diagonal of K, the start and its gradient;
-// the result is in alpha and G. Visits the rows in shuffled sweeps and gives those with a violation
-// above a threshold to Machine::minimise (CS01, Figure 2, step 2, in sweeps as in Blondel et al.,
-// Algorithm 1). Ends when a sweep over all rows at threshold eps updates nothing (then violation
-// <= eps, unless float64 cannot resolve the steps), after max_sweeps, or with the sweep that reaches
-// most_work.
+// Solves the subproblem in place. Visits the rows in shuffled sweeps and gives those with a violation above a threshold
+// to Machine::minimise (CS01, Figure 2, step 2, in sweeps as in Blondel et al., Algorithm 1). Ends when a sweep over
+// all rows at threshold eps updates nothing, after max_sweeps, or with the sweep that reaches most_work. In the first
+// case the violation is at most eps, unless float64 cannot resolve the steps.
 //
-// The threshold is eps or, staged, starts at half the largest violation and is multiplied by 0.3 a
-// stage, down to eps. A stage is one sweep over all rows, then sweeps over those that were not
-// found exactly optimal (most rows with alpha_i = 0 are), until one updates hardly any, or after
-// kStageSweeps: the violation of a class with a small z_r hardly falls under frank-wolfe and must
-// not hold up all other rows.
+// The threshold is eps. If staged, it starts at half the largest violation and is multiplied by 0.3 per stage, down to
+// eps. A stage is one sweep over all rows, then sweeps over the rows that were not exactly optimal (most rows with
+// alpha_i = 0 are). It ends when a sweep updates hardly any row, or after kStageSweeps: under frank-wolfe the violation
+// of a class with a small z_r hardly falls, and must not hold up all other rows.
 //
-// With `faces`, sweeps alternate with conjugate gradients over the pairs off their bounds (face.hpp), as soon as
-// those take no longer than the sweeps since the last.
+// With `faces`, sweeps alternate with conjugate gradients over the free variables (face.hpp), as soon as those take no
+// longer than the sweeps since the last.
 template <class Machine, class T>
 class CoordinateDescent {
  public:
-  CoordinateDescent(const Subproblem<T>& block, const double* diag, Machine machine, ListedVariables<Machine, T> variables,
-                    std::uint64_t seed, bool faces = false)
-      : b_(block),
-        diag_(diag),
-        machine_(std::move(machine)),
-        random_(seed),
-        variables_(std::move(variables)),
-        faces_(faces),
+  CoordinateDescent(const Subproblem<T>& block, Machine machine, ListedVariables<Machine, T> variables,
+                    const DescentOptions& options)
+      : b_(block), o_(options), machine_(std::move(machine)), random_(options.seed), variables_(std::move(variables)),
         row_(static_cast<std::size_t>(3 * block.m)) {}
 
-  // Also when an interrupt leaves run() half way: alpha and G always belong together.
+  // Stores even if an interrupt leaves run() half way: alpha and G always belong together.
   ~CoordinateDescent() { variables_.store(); }
 
   CoordinateDescent(const CoordinateDescent&) = delete;
   CoordinateDescent& operator=(const CoordinateDescent&) = delete;
 
-  DescentResult run(double eps, Index max_sweeps, Index most_work, bool staged) {
-    DescentResult result{0, 0, largest_violation(), 0};
-    double threshold = staged ? std::max(eps, 0.5 * result.violation) : eps;
-    while (result.violation > eps && result.sweeps < max_sweeps && result.work < most_work) {
-      const Index last = staged ? std::min(max_sweeps, result.sweeps + kStageSweeps) : result.sweeps + 1;
-      const Index few = threshold > eps ? b_.q / 100 : 0;  // the next stage takes care of them
-      const Index updates = stage(threshold, few, last, most_work, result);
-      if (threshold <= eps && updates == 0) break;
-      threshold = std::max(eps, 0.3 * threshold);
+  DescentResult run() {
+    DescentResult result{.violation = largest_violation()};
+    double threshold = o_.staged ? std::max(o_.eps, 0.5 * result.violation) : o_.eps;
+    while (result.violation > o_.eps && result.sweeps < o_.max_sweeps && result.work < o_.most_work) {
+      const Index last = o_.staged ? std::min(o_.max_sweeps, result.sweeps + kStageSweeps) : result.sweeps + 1;
+      const Index few = threshold > o_.eps ? b_.q / 100 : 0;  // the next stage takes care of them
+      const Index updates = stage(threshold, few, last, result);
+      if (threshold <= o_.eps && updates == 0) break;
+      threshold = std::max(o_.eps, 0.3 * threshold);
     }
     result.violation = largest_violation();
     return result;
@@ -86,20 +77,20 @@ class CoordinateDescent {
     return worst;
   }
 
-  // Sweeps until one makes only `few` updates, or `last` of them or most_work were made in all; returns the updates of
-  // the one over all rows.
-  Index stage(double threshold, Index few, Index last, Index most_work, DescentResult& result) {
+  // Sweeps until one makes at most `few` updates, or the total of sweeps is `last`, or the work is most_work. Returns the
+  // updates of the sweep over all rows.
+  Index stage(double threshold, Index few, Index last, DescentResult& result) {
     order_.resize(static_cast<std::size_t>(b_.q));
     std::iota(order_.begin(), order_.end(), Index{0});
     const Index over_all = sweep(threshold, result);
     Index updates = over_all;
-    while (updates > few && result.sweeps < last && result.work < most_work) updates = sweep(threshold, result);
+    while (updates > few && result.sweeps < last && result.work < o_.most_work) updates = sweep(threshold, result);
     return over_all;
   }
 
   // Visits the rows of order_ and keeps there those that were not optimal; returns the updates.
   Index sweep(double threshold, DescentResult& result) {
-    if (faces_) face_.step(b_, variables_, diag_, machine_, threshold, result, interrupt_);
+    if (o_.faces) face_.step(b_, variables_, machine_, threshold, result, interrupt_);
     random_.shuffle(order_.data(), static_cast<Index>(order_.size()));
     Index updates = 0;
     std::size_t kept = 0;
@@ -117,17 +108,17 @@ class CoordinateDescent {
     return updates;
   }
 
-  // The one-sample solve, of the row that violation() has read. A change below the machine's resolution
-  // is dropped and does not count: repeating it would never end.
+  // The one-sample solve of the row that violation() has read. A change below the machine's resolution is dropped and
+  // does not count: repeating it would never end.
   bool update(Index i, Index& work) {
     const Index count = variables_.count(i);
     const double *G = row_.data(), *alpha = G + b_.m;
     double* next = row_.data() + 2 * b_.m;
     std::copy(alpha, alpha + count, next);
-    machine_.minimise(G, diag_[i], variables_.own(i), b_.C[i], count, next);
+    machine_.minimise(G, b_.diag[i], variables_.own(i), b_.C[i], count, next);
     double largest = 0.0;
     for (Index c = 0; c < count; ++c) largest = std::max(largest, std::abs(next[c] - alpha[c]));
-    if (!(largest > resolution(G, diag_[i], b_.C[i], count))) return false;
+    if (!(largest > resolution(G, b_.diag[i], b_.C[i], count))) return false;
     const Index written = variables_.write(i, next);
     work += kWorkOfUpdate + written;
     interrupt_.poll(written);
@@ -135,13 +126,12 @@ class CoordinateDescent {
   }
 
   Subproblem<T> b_;
-  const double* diag_;
+  DescentOptions o_;
   Machine machine_;
   Random random_;
   Interrupt interrupt_;
   ListedVariables<Machine, T> variables_;
   FaceSteps<Machine, T> face_;
-  bool faces_;
   std::vector<Index> order_;  // rows of the next sweep
   std::vector<double> row_;   // of one sample: gradient, alpha, new alpha
 };

@@ -1,15 +1,15 @@
-// Conjugate gradients over the face of a block: the pairs (sample, class) off their bounds.
+// Conjugate gradients over the face of a block: the variables alpha_ir off their bounds.
 //
-// Coordinate descent soon knows which pairs have weight, and then creeps where the kernel is nearly singular.
-// With the other pairs held, over the steps d of those with weight,
+// Coordinate descent soon finds which variables are off their bounds, but is slow if the kernel is nearly singular.
+// All other variables are held. Over the steps d of those in the face,
 //
 //     minimise  1/2 <d, H d> + <G, d>   subject to   sum_r d_ir = 0 in every sample i  (Machine::kSumsToZero),
 //
-// where H is block diagonal over classes, K between the samples whose pair of that class has weight. This is
-// solved by conjugate gradients, projected on the constraint (the mean over the sample's pairs is taken off) and
-// preconditioned by K_ii. Every sample then goes as far along its part of t d as its bounds let it, with the t of
-// a few that lowers the objective most. Pairs that came to their bounds leave the face, and conjugate gradients
-// start again over the others. Pairs never join: coordinate descent does that.
+// where H is block diagonal over classes: K between the samples whose variable of that class is in the face. This is
+// solved by conjugate gradients, projected on the constraint (the mean over the sample's variables is subtracted) and
+// preconditioned by K_ii. Then every sample moves along its part of t d, as far as its bounds allow, with the one of a
+// few lengths t that lowers the objective most. Variables that reach their bounds leave the face, and conjugate
+// gradients start again over the others. No variable joins the face: coordinate descent does that.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class Face {
  public:
   // Finds the face of the block's current point.
   template <class Variables>
-  void find(const Subproblem<T>& b, const Variables& variables, const double* diag) {
+  void find(const Subproblem<T>& b, const Variables& variables) {
     classes_.resize(size(b.m));
     for (auto& members : classes_) members.clear();
     samples_.clear();
@@ -49,9 +49,9 @@ class Face {
       };
       Index active = 0;
       for (Index c = 0; c < count; ++c) active += in_face(c);
-      if (active < Machine::kLeastClasses || !(diag[i] > 0.0)) continue;
+      if (active < Machine::kLeastClasses || !(b.diag[i] > 0.0)) continue;
       const auto s = static_cast<std::int32_t>(samples_.size());
-      samples_.push_back({i, active, 1.0 / diag[i], least});
+      samples_.push_back({i, active, 1.0 / b.diag[i], least});
       for (Index c = 0; c < count; ++c)
         if (in_face(c))
           classes_[size(variables.label(i, c))].push_back(
@@ -66,12 +66,12 @@ class Face {
     }
   }
 
-  // Whether H is small enough: in a core's own cache, or, where descent creeps, in the last one.
-  bool fits(bool creeps) const { return 0 < entries_ && entries_ <= (creeps ? kMostCreeping : kMost); }
+  // Whether H fits a core's own cache or, if the descent is slow, the last-level cache.
+  bool fits(bool slow) const { return 0 < entries_ && entries_ <= (slow ? kMostIfSlow : kMost); }
   Index work() const { return entries_ + kWorkOfVariable * count_; }  // of one step, in multiply-adds
 
-  // Lowers the objective over the face, until its gradient is below eps or in at most so many steps. Returns
-  // whether anything moved.
+  // Lowers the objective over the face, until its gradient is below eps or `steps` steps are made. Returns whether
+  // anything moved.
   template <class Variables>
   bool minimise(const Subproblem<T>& b, Variables& variables, double eps, Index steps) {
     load(b, variables);
@@ -86,7 +86,7 @@ class Face {
     return moved;
   }
 
-  // Hands the new coefficients of each sample to the block's variables. Returns the work.
+  // Gives the variables of each sample their new values. Returns the work.
   template <class Variables>
   Index take(const Subproblem<T>& b, const Machine& machine, Variables& variables) {
     double *G = row_.data(), *alpha = G + b.m;
@@ -103,18 +103,18 @@ class Face {
 
  private:
   struct Sample {
-    Index i, count;      // its number in the block, its pairs in the face
-    double step, least;  // 1 / K_ii; how far from its bounds a pair of the face is at least
+    Index i, count;      // its number in the block, its variables in the face
+    double step, least;  // 1 / K_ii; the least distance of a variable of the face from its bounds
   };
   struct Member {
-    std::int32_t sample, c;  // the sample among the face's, the pair among the sample's
-    double G, rise, fall;  // how far it may go up and down
+    std::int32_t sample, c;  // position of the sample in samples_, of the variable among the sample's
+    double G, rise, fall;    // gradient; how far it may go up and down
   };
-  static constexpr Index kMost = Index{1} << 17, kMostCreeping = Index{1} << 20;  // entries of H
+  static constexpr Index kMost = Index{1} << 17, kMostIfSlow = Index{1} << 20;  // entries of H
   static constexpr Index kWorkOfVariable = 16;
-  static constexpr int kRounds = 30;              // of conjugate gradients, with ever fewer pairs
-  static constexpr double kOutside = 0.05;        // share of the samples that d may take over their bounds
-  static constexpr int kLengths = 8;              // t = 1, kShorter, kShorter^2, ...
+  static constexpr int kRounds = 30;        // of conjugate gradients, with ever fewer variables
+  static constexpr double kOutside = 0.05;  // share of the samples that d may take over their bounds
+  static constexpr int kLengths = 8;        // t = 1, kShorter, kShorter^2, ...
   static constexpr double kShorter = 0.35;
 
   static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
@@ -176,7 +176,7 @@ class Face {
       for (Index j = 0; j < u; ++j) y[j] += x[i] * static_cast<double>(H[i * u + j]);
   }
 
-  // Takes the mean over a sample's pairs off.
+  // Subtracts the mean over a sample's variables.
   void project(std::vector<double>& v) {
     if constexpr (!Machine::kSumsToZero) return;
     sums_.assign(samples_.size(), 0.0);
@@ -203,8 +203,8 @@ class Face {
     for (Index k = 0; k < n; ++k) y[k] += t * static_cast<double>(x[k]);
   }
 
-  // d and H d by conjugate gradients from 0, until the projected gradient is below eps, or d takes many samples over
-  // their bounds: to go on would lead far from where the face is known. Returns the steps made.
+  // Computes d and H d by conjugate gradients from 0, until the projected gradient is below eps, or d takes many samples
+  // over their bounds: further steps would mostly be cut off. Returns the steps made.
   Index conjugate_gradients(double eps, Index steps) {
     const auto n = static_cast<Index>(G_.size());
     const double most_outside = kOutside * static_cast<double>(samples_.size());
@@ -243,7 +243,7 @@ class Face {
     for (Index k = 0; k < n; ++k) direction[k] = scaled[k] + beta * direction[k];
   }
 
-  // Pairs over their bounds: as many samples, but for those with several.
+  // The number of variables over their bounds, an estimate of the number of such samples.
   Index outside(Index n) const {
     return above(d_.data(), rise_.data(), 1.0, n) + (Machine::kTwoSided ? above(d_.data(), fall_.data(), -1.0, n) : 0);
   }
@@ -254,8 +254,8 @@ class Face {
     return count;
   }
 
-  // Moves by e: every sample's part of t d, cut to its bounds, with the t of a few that
-  // lowers <G, e> + 1/2 <e, H e> most. False, and nothing moves, where none does.
+  // Moves by e: every sample's part of t d, cut to its bounds, with the one of a few t that lowers
+  // <G, e> + 1/2 <e, H e> most. Returns false, and moves nothing, if none lowers it.
   bool move() {
     double best = 0.0, t = 1.0;
     for (int tries = 0; tries < kLengths; ++tries, t *= kShorter) {
@@ -279,7 +279,7 @@ class Face {
     return true;
   }
 
-  // The step e, and H e: t H d but for the pairs of the few samples that are cut.
+  // Computes the step e and H e, which is t H d except for the variables of the few samples that are cut.
   void cut(double t) {
     sums_.assign(samples_.size(), t);
     for (std::size_t k = 0; k < d_.size(); ++k) {
@@ -301,9 +301,9 @@ class Face {
     }
   }
 
-  // Takes pairs that came to their bounds off the face, and moves what is left of the arrays together.
+  // Removes the variables that reached their bounds from the face and compacts the arrays.
   void drop() {
-    std::size_t k = 0, left = 0;  // pairs seen, pairs kept
+    std::size_t k = 0, left = 0;  // variables seen, variables kept
     const T* H = H_.data();
     T* out = H_.data();
     for (Index& u : sizes_) {
@@ -332,36 +332,36 @@ class Face {
   }
 
   std::vector<Sample> samples_;
-  std::vector<std::vector<Member>> classes_;  // the pairs as they were found
-  Index entries_ = 0, count_ = 0;             // of H, of pairs
-  std::vector<double> step_;                  // of every sample's pairs, so far
-  // Over the pairs in the face, class after class:
+  std::vector<std::vector<Member>> classes_;  // the variables as they were found
+  Index entries_ = 0, count_ = 0;             // of H, of variables
+  std::vector<double> step_;                  // of every sample's variables, so far
+  // Over the variables in the face, class after class:
   std::vector<Index> sizes_;  // of the classes
   std::vector<T> H_;
-  std::vector<std::int32_t> of_;                                     // sample
-  std::vector<std::size_t> at_;                                      // where in step_
-  std::vector<double> G_, rise_, fall_;                              // at the current point
-  std::vector<double> d_, image_;                                    // the step, and H times it
-  std::vector<double> residual_, direction_, scaled_, product_;      // of conjugate gradients
-  std::vector<double> tried_, best_, best_product_;                  // parts of it, and H times the best
-  std::vector<double> sums_;                                         // a number a sample
+  std::vector<std::int32_t> of_;                                 // sample
+  std::vector<std::size_t> at_;                                  // position in step_
+  std::vector<double> G_, rise_, fall_;                          // at the current point
+  std::vector<double> d_, image_;                                // the step, and H times it
+  std::vector<double> residual_, direction_, scaled_, product_;  // of conjugate gradients
+  std::vector<double> tried_, best_, best_product_;              // cut steps, and H times the best
+  std::vector<double> sums_;                                     // one number per sample
   std::vector<std::int32_t> columns_;
   std::vector<double> row_;
 };
 
-// When a descent that counts its work steps over its face: for up to twice the time of the sweeps since the last
-// such step, once that is enough for a few of conjugate gradients.
+// Decides when a descent steps over its face: for up to twice the work of the sweeps since the last such step, once that
+// is enough for kLeastSteps steps of conjugate gradients.
 template <class Machine, class T>
 class FaceSteps {
  public:
   template <class Variables>
-  void step(const Subproblem<T>& b, Variables& variables, const double* diag, const Machine& machine, double threshold,
-            DescentResult& result, Interrupt& interrupt) {
+  void step(const Subproblem<T>& b, Variables& variables, const Machine& machine, double threshold, DescentResult& result,
+            Interrupt& interrupt) {
     if (result.work < next_) return;
     const Index work = result.work - last_;
-    face_.find(b, variables, diag);
+    face_.find(b, variables);
     const Index least = kLeastSteps * face_.work();
-    const bool fits = face_.fits(result.sweeps > kCreeping);
+    const bool fits = face_.fits(result.sweeps > kManySweeps);
     if (!fits || work < least) {
       next_ = last_ + (fits ? least : 2 * work + 1);
       return;
@@ -374,13 +374,13 @@ class FaceSteps {
   }
 
  private:
-  static constexpr Index kCreeping = 60;           // sweeps that do for most blocks
+  static constexpr Index kManySweeps = 60;         // most blocks need fewer; with more the descent counts as slow
   static constexpr Index kLeastSteps = 16;         // of conjugate gradients
-  static constexpr Index kMostWork = 300'000'000;  // of theirs: Ctrl-C is heard in between
+  static constexpr Index kMostWork = 300'000'000;  // of conjugate gradients, before Ctrl-C is polled again
   static constexpr double kShare = 0.3;            // of the threshold: how exactly a face is solved
 
   Face<Machine, T> face_;
-  Index last_ = 0, next_ = 1;  // work at the last step over a face; before the next is tried
+  Index last_ = 0, next_ = 1;  // work at the last step over a face, and at which the next is tried
 };
 
 }  // namespace multimargin::solvers

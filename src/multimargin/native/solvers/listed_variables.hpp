@@ -1,9 +1,9 @@
-// Which pairs (sample, class) of a block take part, and the kernel between samples of one class.
+// Which variables alpha_ir of a block take part in a descent, and the kernel between the samples of one class.
 //
-// The dual's Hessian is block diagonal over classes: K between the samples whose coefficient of that
-// class may move. At a solution a sample has two or three classes with alpha_ir != 0, or about to get
-// one; all others are held at zero. With m classes and q samples the blocks have some (2.5 q)^2 / m
-// entries, and a step in one class touches 2.5 q / m samples instead of q.
+// The dual's Hessian is block diagonal over classes: K between the samples whose variable of that class may move. At a
+// solution a sample has two or three classes with alpha_ir != 0 or close to it; all others are held at zero. With m
+// classes and q samples the class blocks have about (2.5 q)^2 / m entries, and a step in one class touches 2.5 q / m
+// samples instead of q.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +19,9 @@ namespace multimargin::solvers {
 template <class Machine, class T>
 class ListedVariables {
  public:
-  // Lists, of every sample, the classes that the machine says can move soon (Machine::listed); a sample with fewer
-  // than it takes to move is left out. The kernel blocks of the classes find place in `room`; where they do
-  // not, or have more entries than K itself, all pairs are listed and all classes use K.
+  // Lists the classes of every sample that can move soon (Machine::listed). A sample with too few of them to move is
+  // left out. The kernel blocks of the classes are copied to `room`. If they do not fit, or have more entries than K
+  // itself, all variables are listed and all classes use K.
   ListedVariables(const Subproblem<T>& b, double width, T* room, Index room_size)
       : b_(b), samples_(size(b.q)), classes_(size(b.m)) {
     list(width);
@@ -36,25 +36,25 @@ class ListedVariables {
 
   Index samples() const { return b_.q; }
   Index sample(Index k) const { return k; }
-  Index count(Index i) const { return samples_[size(i)].count; }  // of the sample's pairs, classes ascending
-  Index own(Index i) const { return samples_[size(i)].own; }      // its own class among them, or -1
+  Index count(Index i) const { return samples_[size(i)].count; }  // listed variables of the sample, classes ascending
+  Index own(Index i) const { return samples_[size(i)].own; }      // position of its own class among them, or -1
 
   // K between sample i and sample j is kernel_row(i)[column(j)].
   const T* kernel_row(Index i) const { return b_.K + i * b_.K_stride; }
   Index column(Index j) const { return j; }
 
-  // Class of the sample's pair c.
+  // Class of the sample's variable c.
   Index label(Index i, Index c) const { return variables_[size(samples_[size(i)].first + c)].r; }
 
-  // Gradient and coefficients of the pairs of sample i.
+  // Gradient and values of the variables of sample i.
   MULTIMARGIN_INLINE void read(Index i, double* G, double* alpha) const {
     const Sample& s = samples_[size(i)];
     const Variable* variable = variables_.data() + s.first;
     for (Index c = 0; c < s.count; ++c) G[c] = G_[size(variable[c].at)], alpha[c] = variable[c].alpha;
   }
 
-  // Gives sample i the coefficients alpha, and takes the step K[i, :] delta_r in the gradient of the
-  // classes that change. Returns the work.
+  // Gives the variables of sample i the values alpha, and adds K[i, :] delta_r to the gradient of the classes that
+  // change. Returns the work.
   Index write(Index i, const double* alpha) {
     const Sample& s = samples_[size(i)];
     Index work = 0;
@@ -70,7 +70,7 @@ class ListedVariables {
     return work;
   }
 
-  // Hands alpha and the listed entries of G back to the block.
+  // Writes alpha and the listed entries of G back to the block.
   void store() const {
     for (Index i = 0; i < b_.q; ++i)
       for_variables(i, [&](const Variable& variable) {
@@ -87,7 +87,7 @@ class ListedVariables {
     double alpha;
     std::int32_t at;         // where its gradient is, in G_
     std::uint32_t r : 30;    // class
-    std::uint32_t uses : 2;  // of its kernel row: 0, 1, or more, and then it is in room
+    std::uint32_t uses : 2;  // of its kernel row: 0, 1 or more; with more the row has been copied to room
   };
   struct Class {
     Index size = 0;     // samples that have the class
@@ -145,9 +145,9 @@ class ListedVariables {
       for_variables(i, [&](const Variable& variable) { classes_[size(variable.r)].members.push_back(static_cast<std::int32_t>(i)); });
   }
 
-  // Where each pair's gradient is, and its start.
+  // Places each variable's gradient in G_ and copies it there.
   void load() {
-    constexpr Index gap = 8;  // apart, so that a sample's classes do not share cache sets
+    constexpr Index gap = 8;  // between classes, so that a sample's classes do not share cache sets
     Index total = 0;
     std::vector<Index> next;
     for (Class& c : classes_) {
@@ -166,7 +166,7 @@ class ListedVariables {
     }
   }
 
-  // G += K[i, members of the class] delta. Kernel rows are copied at their second use: many have no third.
+  // G += K[i, members of the class] delta. A kernel row is copied at its second use, because many are used only once.
   void step(Index i, Variable& variable, const Class& r, double delta, double* G) {
     const T* row = b_.K + i * b_.K_stride;
     if (!r.room) return add_row(row, r.size, delta, G);

@@ -2,10 +2,10 @@
 //
 //     alpha + beta (alpha - alpha_before),    where the gradient is  G + beta (G - G_before)  without a product.
 //
-// This point may be infeasible; a sweep that visits every sample brings it back. With sweeps that would leave the
-// share 1 - q of f - f_min, the best beta is (1 - sqrt(q)) / (1 + sqrt(q)), and then they leave rho = 1 - sqrt(q): so
-// beta = rho / (2 - rho), where rho is seen, and at most what Nesterov's sequence allows where nothing is known of q.
-// A sweep that did not lower f starts all over.
+// This point may be infeasible; a sweep that visits every sample makes it feasible again. If a sweep without momentum
+// leaves the share 1 - q of f - f_min, the best beta is (1 - sqrt(q)) / (1 + sqrt(q)), and a sweep then leaves the share
+// rho = 1 - sqrt(q). So beta = rho / (2 - rho) with the observed rho, and at most what Nesterov's sequence allows for an
+// unknown q. After a sweep that did not lower f, the sequence starts again.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ class Momentum {
  public:
   Momentum(double* alpha, double* G, Index size) : alpha_(alpha), G_(G), size_(static_cast<std::size_t>(size)) {}
 
-  // Moves to where the next sweep starts, if it is one of a row of sweeps over all samples. Returns whether alpha may
-  // be infeasible now.
+  // Moves to where the next sweep starts, if the last sweep visited all samples. Returns whether alpha may be infeasible
+  // now.
   bool extrapolate(bool all_visited) {
     if (alpha_before_.empty() || !all_visited) {
       alpha_before_.assign(alpha_, alpha_ + size_);
@@ -51,7 +51,7 @@ class Momentum {
     fall_ = 0.5 * sum;
   }
 
-  // Back to where the last sweep would have started without momentum.
+  // Goes back to where the last sweep would have started without momentum.
   void undo() {
     std::copy(alpha_before_.begin(), alpha_before_.end(), alpha_);
     std::copy(G_before_.begin(), G_before_.end(), G_);
@@ -65,7 +65,7 @@ class Momentum {
     }
     const double next = 0.5 * (1.0 + std::sqrt(1.0 + 4.0 * length_ * length_)), most = (length_ - 1.0) / next;
     length_ = next;
-    const double rho = before_last_ > 0.0 ? std::min(1.0, std::sqrt(fall_ / before_last_)) : 1.0;  // a sweep, of two
+    const double rho = before_last_ > 0.0 ? std::min(1.0, std::sqrt(fall_ / before_last_)) : 1.0;  // per sweep, from the last two
     return std::min(most, rho / (2.0 - rho));
   }
 

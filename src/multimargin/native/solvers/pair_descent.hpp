@@ -1,4 +1,5 @@
-// Descent by pairs for one coefficient a sample, bounded, with a fixed sum: the block of the binary machine.
+// Descent by pairs of samples (SMO) for one bounded coefficient per sample and a fixed sum: the block of the binary
+// machine.
 //
 //     minimise  1/2 <Delta, K Delta> + <G_old, Delta>  over  Delta = alpha - alpha_old,
 //     low_i <= alpha_i <= high_i,  sum_i alpha_i as it was,
@@ -8,7 +9,7 @@
 //     i = argmin_up G,   j = argmax over lower with b = G_j - G_i > 0 of b^2 / a,   a = K_ii + K_jj - 2 K_ij
 //     alpha_i += t,  alpha_j -= t,  t = min(b / a, high_i - alpha_i, alpha_j - low_j)
 //
-// until max_lower G - min_up G <= 2 eps: then one bias leaves no violation above eps.
+// until max_lower G - min_up G <= 2 eps: then some bias leaves no violation above eps.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +30,7 @@ namespace pairs {
 
 constexpr Index kTile = 256;  // columns whose extremes are found together; then one of them is searched
 
-// The first k of the tile that begins at `first` with x_k = value, which one of them has.
+// The first k of the tile that begins at `first` with x_k = value. There must be one.
 template <class T>
 MULTIMARGIN_CLONES Index first_equal(const T* __restrict x, Index first, T value) {
   constexpr Index width = 32;
@@ -43,15 +44,16 @@ MULTIMARGIN_CLONES Index first_equal(const T* __restrict x, Index first, T value
   return first;
 }
 
-// The least gradient of up and the largest of lower, less the reference value, and the tile of the former.
+// The least gradient of up and the largest of lower, minus the reference value, and the tile of the least.
 template <class T>
 struct Extremes {
   T least, most;
   Index tile;
 };
 
-// G += t (a - b); relative to `reference`, above = G where up (up = 0) and infinity elsewhere (up = infinity), below = G
-// where lower (low = 0) and -infinity elsewhere (low = -infinity). The same pass finds their extremes.
+// G += t (a - b). Relative to `reference`, above = G for samples of up (which have up = 0) and infinity for others
+// (up = infinity); below = G for samples of lower (low = 0) and -infinity for others (low = -infinity). The same pass
+// finds the extremes of both.
 template <class T>
 MULTIMARGIN_CLONES Extremes<T> shift_gradient(Index n, const T* __restrict a, const T* __restrict b, double t,
                                               double reference, const T* __restrict up, const T* __restrict low,
@@ -80,8 +82,8 @@ MULTIMARGIN_CLONES Extremes<T> shift_gradient(Index n, const T* __restrict a, co
   return found;
 }
 
-// score_k = b_k^2 / a_k where b_k = below_k - own > 0, else 0, with a_k = kii + diag_k - 2 row_k, at least tiny. The first k
-// of the largest score, or -1 where all are 0.
+// score_k = b_k^2 / a_k if b_k = below_k - own > 0, else 0, with a_k = kii + diag_k - 2 row_k, at least tiny. Returns the
+// first k of the largest score, or -1 if all are 0.
 template <class T>
 MULTIMARGIN_CLONES Index best_partner(Index n, const T* __restrict row, const T* __restrict diag,
                                       const T* __restrict below, T own, T kii, T tiny, T* __restrict score) {
@@ -114,14 +116,14 @@ struct PairResult {
   Index work;  // in the time of a multiply-add
 };
 
-// The descent: the result is in alpha and G, which belong together also when an interrupt leaves run() half way.
+// Solves the block in place. alpha and G belong together even if an interrupt leaves run() half way.
 template <class T>
 class PairDescent {
  public:
   PairDescent(Index q, PairRows<T>& rows, const double* diag, const double* low, const double* high, double* G,
               double* alpha)
       : q_(q), rows_(rows), diag_(diag), low_(low), high_(high), G_(G), alpha_(alpha) {
-    const Index stride = (q + 31) / 32 * 32;  // what first_equal reads in one go
+    const Index stride = (q + 31) / 32 * 32;  // first_equal reads 32 values at a time
     up_ = search_.reserve(6 * stride);
     lower_ = up_ + stride;
     above_ = lower_ + stride;
@@ -145,7 +147,7 @@ class PairDescent {
     reference_ = G_[0];
     pairs::Extremes<T> found = search(score_, score_, 0.0);
     while (result.steps < max_iter && result.work < most_work) {
-      // Searches are in the precision of K, relative to the margin; what they find is judged in double.
+      // Searches run in the precision of K, relative to `reference`; the pair they find is checked in double.
       if (!(static_cast<double>(found.most) - static_cast<double>(found.least) > 2 * eps)) break;
       const Index i = pairs::first_equal(above_, found.tile, found.least);
       const T* row_i = row(i, i, found, result.work);
@@ -172,7 +174,7 @@ class PairDescent {
   static_assert(kRowsAtOnce < PairRows<float>::kLeastRoom);
   static constexpr double kTiny = 1e-12, kTiniest = 1e-30;
 
-  // Whether sample k may go up or down, for the searches.
+  // Notes for the searches whether sample k may go up or down.
   void mark(Index k) {
     constexpr T infinity = std::numeric_limits<T>::infinity();
     up_[k] = alpha_[k] < high_[k] ? T(0) : infinity;
@@ -185,8 +187,8 @@ class PairDescent {
     return pairs::shift_gradient(q_, a, b, t, reference_, up_, lower_, G_, above_, below_);
   }
 
-  // The kernel row of sample k; that of `pinned` stays where it is. Where it has to be computed, those of the worst
-  // violators without one are too.
+  // The kernel row of sample k; that of `pinned` is not replaced. If it has to be computed, some rows of the worst
+  // violators are computed with it.
   const T* row(Index k, Index pinned, const pairs::Extremes<T>& found, Index& work) {
     if (rows_.is_there(k)) return rows_.at(k);
     if (rows_.is_stored(k)) {
@@ -202,8 +204,8 @@ class PairDescent {
     return rows_.at(k);
   }
 
-  // Sample k and some of the worst violators whose rows are nowhere, into which_. They are listed anew when the last list
-  // is used up; those of it that violate far less by now are left out.
+  // Sets which_ to sample k and some of the worst violators without rows. The list of those is renewed when it is used
+  // up; listed samples that violate far less by now are left out.
   void list_violators(Index k, T middle) {
     if (listed_.empty()) list_absent(middle);
     which_.assign(1, k);
@@ -214,7 +216,7 @@ class PairDescent {
     }
   }
 
-  // The kListed worst of them, the worst last.
+  // Lists the kListed worst violators without rows, the worst last.
   void list_absent(T middle) {
     for (Index c = 0; c < q_; ++c) {
       const T pull = pull_of(c, middle);
@@ -230,7 +232,7 @@ class PairDescent {
   T pull_of(Index c, T middle) const { return std::max(middle - above_[c], below_[c] - middle); }
   bool is_nowhere(Index c) const { return !rows_.is_there(c) && !rows_.is_stored(c); }
 
-  // Moves the pair; returns how far. A coefficient that meets its bound is exactly there.
+  // Moves the pair; returns how far. A coefficient that reaches its bound is set to it exactly.
   double step(Index i, Index j, double kij) {
     const double a = std::max(diag_[i] + diag_[j] - 2 * kij, static_cast<double>(tiny_));
     const double room_i = high_[i] - alpha_[i], room_j = alpha_[j] - low_[j];
@@ -247,7 +249,7 @@ class PairDescent {
   const double *diag_, *low_, *high_;
   double *G_, *alpha_;
   AlignedBuffer<T> search_;
-  std::vector<std::pair<T, Index>> listed_;  // how much samples without a row violated
+  std::vector<std::pair<T, Index>> listed_;  // violation and number of samples without a row
   std::vector<Index> which_;
   T *up_, *lower_, *above_, *below_, *diagonal_, *score_;
   T tiny_ = 0;

@@ -1,4 +1,4 @@
-// Kernel rows of a block for descent by pairs, which looks at few of them.
+// Kernel rows of a block for pair descent, which needs few of them.
 #pragma once
 
 #include <utility>
@@ -12,19 +12,19 @@ namespace multimargin::solvers {
 
 using namespace kernel;
 
-// Where kernel rows of a block come from that are not there yet.
+// Where missing kernel rows of a block come from.
 template <class T>
 struct PairSource {
-  const WorkingSetKernel* kernel = nullptr;  // computes any of them; null where all rows are there
+  const WorkingSetKernel* kernel = nullptr;  // computes any of them; null if all rows are there
   const T* store = nullptr;             // values against all samples, for those with slot >= 0; or null
   Index store_stride = 0;
   const Index* slots = nullptr;    // (q,)
   const Index* columns = nullptr;  // (q,) of the store
 };
 
-// Kernel rows of a block of q samples: all of them, row k at K + k * stride, or some, each at one of `room` places. A row
-// that is asked for and not there is copied or computed; where no place is free, it takes that of one not used lately
-// (the clock algorithm).
+// Kernel rows of a block of q samples: all of them, row k at K + k * stride, or some, each at one of `room` places. A
+// missing row is copied or computed. If no place is free, it replaces a row that was not used lately (the clock
+// algorithm).
 template <class T>
 class PairRows {
  public:
@@ -46,7 +46,7 @@ class PairRows {
   bool is_there(Index k) const { return places_.empty() || places_[k] >= 0; }
   bool is_stored(Index k) const { return source_.store && source_.slots[k] >= 0; }
 
-  // Both leave the row of sample `pinned` where it is.
+  // Neither replaces the row of sample `pinned`.
   void copy(Index k, Index pinned) {
     T* row = K_ + take_place(k, pinned) * stride_;
     gather_row(source_.store + source_.slots[k] * source_.store_stride, source_.columns, q_, row);
@@ -79,8 +79,8 @@ class PairRows {
   const double* diag_;
   PairSource<T> source_;
   Index hand_ = 0;
-  std::vector<Index> places_, owners_, taken_;  // of each sample, -1 where it has none; the sample of each place
-  std::vector<char> recent_;                    // used since the hand passed
+  std::vector<Index> places_, owners_, taken_;  // place of each sample or -1; sample of each place
+  std::vector<char> recent_;                    // used since the clock's hand passed
 };
 
 }  // namespace multimargin::solvers

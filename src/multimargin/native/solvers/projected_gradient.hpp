@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,21 +20,26 @@ namespace multimargin::solvers {
 using namespace machines;
 
 struct GradientOptions {
-  double eps;  // stop when the set's closeness (the largest g_i / c_i, or the violation) <= eps
+  double eps;  // stop when the block's closeness (the largest g_i / c_i, or the violation) <= eps
   Index max_iter;
-  double rho_min, rho_max;  // bounds of the step length
-  Index memory;             // h: a step length uses up to h + 1 pairs (s, y)
-  Index patience;           // L: failures to improve on the best value before f_ref is lowered
-  bool step_from_gain;      // first step C^2 / max g (NY) instead of 1 / |P(w - F) - w|_inf
+  double rho_min, rho_max;   // bounds of the step length
+  Index memory;              // h: a step length uses up to h + 1 secants (s, y)
+  Index patience;            // L: failures to improve on the best value before f_ref is lowered
+  std::string initial_step;  // "ell": C^2 / max g (NY), "projected": 1 / |P(w - F) - w|_inf
+
+  void check() const {
+    const auto require = [](bool holds, const char* message) {
+      if (!holds) throw std::invalid_argument(message);
+    };
+    require(eps >= 0.0 && max_iter >= 0, "eps and max_iter must not be negative");
+    require(0.0 < rho_min && rho_min <= rho_max, "0 < rho_min <= rho_max must hold");
+    require(memory >= 0 && patience >= 1, "memory must be at least 0 and patience at least 1");
+    require(initial_step == "ell" || initial_step == "projected", "initial_step must be 'projected' or 'ell'");
+  }
 };
 
-struct GradientResult {
-  Index iterations;
-  double measure;  // the set's closeness at the result
-};
-
-// The feasible set of a block whose rows are each in a set of their own: what the method asks of a set. Products with
-// K are part of it, because they differ in the layout of K.
+// A block whose rows each have a feasible set of their own, with the operations that the method needs. Products with K
+// are among them, because they depend on the layout of K.
 template <class Machine>
 class RowwiseBlock {
  public:
@@ -59,8 +66,8 @@ class RowwiseBlock {
       machine_.project(b_.G + i * b_.m, rho, b_.y[i], b_.C[i], b_.m, target + i * b_.m);
   }
 
-  // <G, d>. Where rows of d sum to zero, every row of G may be taken from its own maximum: the
-  // rounding error is then relative to the differences in G, not to G.
+  // <G, d>. If rows of d sum to zero, the maximum of every row of G is subtracted first: the rounding error is then
+  // relative to the differences in G, not to G.
   double slope(const double* G, const double* d) const {
     double total = 0.0;
     for (Index i = 0; i < b_.q; ++i) {
@@ -98,36 +105,28 @@ class RowwiseBlock {
   Machine machine_;
 };
 
-// Minimises the block subproblem (subproblem.hpp), given the start and its gradient; the result is in
-// alpha (NY's w) and G (NY's F). Projected gradient steps with the multi-step Barzilai-Borwein
-// length rho = sum <s,s> / sum <s,y> over the newest pairs of positive curvature, and
-// Dai & Fletcher's nonmonotone line search (NY, Algorithm 3, Steps 0-5). f is measured from its
-// value at the start. Where Algorithm 3 leaves a choice: f of Step 5 is that of the new point; the
-// reference value is +infinity until `patience` failures in a row and is compared with the
-// projected point, while best and candidate values follow the accepted points. The first step, whose
-// length is a guess, is searched in any case: near the optimum it would lead far away for good.
-template <class Set>
+// Solves the subproblem in place; alpha is NY's w, G is NY's F. Projected gradient steps with the multi-step
+// Barzilai-Borwein length rho = sum <s,s> / sum <s,y> over the newest secants of positive curvature, and Dai &
+// Fletcher's nonmonotone line search (NY, Algorithm 3, Steps 0-5). f is measured from its value at the start. Choices
+// that Algorithm 3 leaves open: f of Step 5 is that of the new point; the reference value is +infinity until `patience`
+// failures in a row and is compared with the projected point; best and candidate values follow the accepted points. The
+// length of the first step is a guess, so that step always has a line search: without it, a start near the optimum
+// could be lost.
+template <class Problem>
 class ProjectedGradient {
  public:
-  ProjectedGradient(Set set, const GradientOptions& options)
-      : set_(std::move(set)),
-        b_(set_.block()),
-        o_(options),
-        size_(static_cast<std::size_t>(b_.q * b_.m)),
-        alpha_start_(b_.alpha, b_.alpha + size_),
-        G_start_(b_.G, b_.G + size_),
-        best_(alpha_start_),
-        target_(size_),
-        d_(size_),
-        Kd_(size_) {}
+  ProjectedGradient(Problem problem, const GradientOptions& options)
+      : problem_(std::move(problem)), b_(problem_.block()), o_(options), size_(static_cast<std::size_t>(b_.q * b_.m)),
+        alpha_start_(b_.alpha, b_.alpha + size_), G_start_(b_.G, b_.G + size_), best_(alpha_start_), target_(size_),
+        d_(size_), Kd_(size_) {}
 
-  GradientResult run() {
-    GradientResult result{0, set_.closeness()};
+  IterationResult run() {
+    IterationResult result{0, problem_.closeness()};
     double rho = first_step();
-    while (result.measure > o_.eps) {
+    while (result.closeness > o_.eps) {
       if (result.iterations == o_.max_iter) {
         return_best();
-        result.measure = set_.closeness();
+        result.closeness = problem_.closeness();
         break;
       }
       if (!step(rho)) break;
@@ -135,20 +134,20 @@ class ProjectedGradient {
       if (result.iterations % kRefresh == 0) refresh();
       rho = next_step();
       record();
-      result.measure = set_.closeness();
+      result.closeness = problem_.closeness();
       interrupt_.poll(b_.q * b_.q * b_.m);
     }
     return result;
   }
 
  private:
-  static constexpr Index kRefresh = 100;  // iterations between gradients made from scratch
+  static constexpr Index kRefresh = 100;  // iterations between gradients computed from scratch
 
   // Step 0: the inverse of max g_i / C_i^2, or of |P(w - F) - w|_inf.
   double first_step() {
     double scale = 0.0;
-    if (o_.step_from_gain) {
-      scale = set_.relative_gain();
+    if (o_.initial_step == "ell") {
+      scale = problem_.relative_gain();
     } else {
       aim(1.0);
       for (double x : d_) scale = std::max(scale, std::abs(x));
@@ -158,13 +157,13 @@ class ProjectedGradient {
 
   // Step 2: target = P(w - rho F) and d = target - w.
   void aim(double rho) {
-    set_.project(rho, target_.data());
+    problem_.project(rho, target_.data());
     for (std::size_t k = 0; k < size_; ++k) d_[k] = target_[k] - b_.alpha[k];
   }
 
   // Kd = K d; returns <d, K d>.
   double curvature() {
-    set_.multiply(d_.data(), Kd_.data());
+    problem_.multiply(d_.data(), Kd_.data());
     return sum_over(static_cast<Index>(size_), [&](Index k) { return d_[k] * Kd_[k]; });
   }
 
@@ -174,7 +173,7 @@ class ProjectedGradient {
     const double dd = sum_over(static_cast<Index>(size_), [&](Index k) { return d_[k] * d_[k]; });
     if (dd == 0.0) return false;
     const double dKd = curvature();
-    const double a = set_.slope(b_.G, d_.data());
+    const double a = problem_.slope(b_.G, d_.data());
     double t = 1.0;
     const bool search = secants_.empty() || f_ + a + 0.5 * dKd > f_ref_;
     if (search && dKd > 0.0) t = std::min(1.0, -a / dKd);
@@ -190,12 +189,12 @@ class ProjectedGradient {
     if (t == 1.0) {
       std::copy(target_.begin(), target_.end(), b_.alpha);
     } else {
-      set_.move_towards(target_.data(), t);
+      problem_.move_towards(target_.data(), t);
     }
     for (std::size_t k = 0; k < size_; ++k) b_.G[k] += t * Kd_[k];
   }
 
-  // Step 4: over the newest consecutive pairs with <s,y> > 0.
+  // Step 4: over the newest consecutive secants with <s,y> > 0.
   double next_step() const {
     double ss = 0.0, sy = 0.0;
     for (auto secant = secants_.rbegin(); secant != secants_.rend() && secant->sy > 0.0; ++secant) {
@@ -225,11 +224,11 @@ class ProjectedGradient {
   void refresh() {
     for (std::size_t k = 0; k < size_; ++k) d_[k] = b_.alpha[k] - alpha_start_[k];
     const double dKd = curvature();
-    f_ = set_.slope(G_start_.data(), d_.data()) + 0.5 * dKd;
+    f_ = problem_.slope(G_start_.data(), d_.data()) + 0.5 * dKd;
     for (std::size_t k = 0; k < size_; ++k) b_.G[k] = G_start_[k] + Kd_[k];
   }
 
-  // The method is nonmonotone: when it is cut short the last point need not be the best.
+  // The method is nonmonotone: if it ends at max_iter, the last point need not be the best.
   void return_best() {
     if (f_ > f_best_) std::copy(best_.begin(), best_.end(), b_.alpha);
     refresh();
@@ -239,8 +238,8 @@ class ProjectedGradient {
     double ss, sy;
   };
 
-  Set set_;
-  Subproblem<typename Set::Value> b_;
+  Problem problem_;
+  Subproblem<typename Problem::Value> b_;
   GradientOptions o_;
   Interrupt interrupt_;
   std::size_t size_;

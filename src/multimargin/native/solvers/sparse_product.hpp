@@ -1,4 +1,4 @@
-// Products of a symmetric kernel block with a vector that is mostly zero: only the rows of its other entries are read.
+// Products of a symmetric kernel block with a vector that is mostly zero: only the rows of its non-zeros are read.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,8 @@ MULTIMARGIN_CLONES void add_four_rows(const T* __restrict row0, const T* __restr
               (a2 * static_cast<double>(row2[j]) + a3 * static_cast<double>(row3[j]));
 }
 
-// out = K v over the entries v_k != 0, on tiles of columns: O(q nnz(v)), and the same for any number of threads.
+// out = K v over the entries v_k != 0, on tiles of columns, in O(q nnz(v)). The result does not depend on the number of
+// threads.
 template <class T>
 class SparseProduct {
  public:

@@ -1,17 +1,17 @@
 // Coordinate descent for machines whose every step changes all classes of a sample.
 //
-// There a step costs q times m multiply-adds that read and write all of G for a single kernel row, and at a
-// solution most samples have most of their dual variables off their bounds: the problem is close to a linear
-// system with the matrix K. So it is solved tile by tile:
+// For them a step costs q times m multiply-adds, which read and write all of G for a single kernel row. At a solution
+// most samples have most of their dual variables off their bounds, so the problem is close to a linear system with the
+// matrix K. It is solved tile by tile:
 //
-//     a tile is a sample that violates its conditions and those not yet visited that K says are nearest to it,
-//     which is where the small eigenvalues of K are;
-//     inside of it, samples are visited one after the other, several times, with the kernel and the gradient of
+//     a tile is a sample that violates its conditions and its nearest samples (by K) that were not visited yet,
+//     because the small eigenvalues of K come from near samples;
+//     inside the tile, samples are visited one after the other, several times, with the kernel and the gradient of
 //     the tile alone (both in a core's own cache);
 //     then the steps of all its samples change G together, as a product of matrices on threads (state/gradient.hpp).
 //
-// A sweep visits every sample once, and the next one draws other tiles, so that no border is there for long. While
-// sweeps have work everywhere, the next one starts with momentum (momentum.hpp).
+// A sweep visits every sample once. The next sweep draws other tiles, so that no border between tiles stays. While more
+// than half of the samples are in tiles, the next sweep starts with momentum (momentum.hpp).
 #pragma once
 
 #include <algorithm>
@@ -35,34 +35,23 @@ namespace multimargin::solvers {
 using namespace machines;
 using namespace state;
 
-// Minimises the block subproblem (subproblem.hpp), given the diagonal of K, the start and its gradient; the result is in
-// alpha and G. Ends when no row violates its conditions by more than eps, after max_sweeps, with the sweep that
-// reaches most_work, or with one that moves nothing (float64 cannot resolve the steps).
+// Solves the subproblem in place. Ends when no row violates its conditions by more than eps, after max_sweeps, with the
+// sweep that reaches most_work, or with one that moves nothing (float64 cannot resolve the steps).
 template <class Machine, class T>
 class TileDescent {
  public:
-  TileDescent(const Subproblem<T>& block, const double* diag, Machine machine, std::uint64_t seed, int n_threads)
-      : b_(block),
-        diag_(diag),
-        machine_(std::move(machine)),
-        random_(seed),
-        n_threads_(n_threads),
-        K_(size(kTile * kTile)),
-        G_(size(kTile * block.m)),
-        rows_(G_.size()),
-        delta_(G_.size()),
-        next_(size(3 * block.m)),
-        violation_(size(block.q)),
-        momentum_(block.alpha, block.G, block.q * block.m),
-        left_(size(block.q)) {}
+  TileDescent(const Subproblem<T>& block, Machine machine, const DescentOptions& options)
+      : b_(block), o_(options), machine_(std::move(machine)), random_(options.seed), K_(size(kTile * kTile)),
+        G_(size(kTile * block.m)), rows_(G_.size()), delta_(G_.size()), next_(size(3 * block.m)),
+        violation_(size(block.q)), momentum_(block.alpha, block.G, block.q * block.m), left_(size(block.q)) {}
 
-  DescentResult run(double eps, Index max_sweeps, Index most_work) {
-    DescentResult result{0, 0, measure(), 0};
-    while (result.violation > eps && result.sweeps < max_sweeps && result.work < most_work) {
+  DescentResult run() {
+    DescentResult result{.violation = measure()};
+    while (result.violation > o_.eps && result.sweeps < o_.max_sweeps && result.work < o_.most_work) {
       const Index before = result.updates;
       loose_ = momentum_.extrapolate(2 * static_cast<Index>(left_.size()) < b_.q);
       try {
-        sweep(std::max(eps, kShare * result.violation), result);
+        sweep(std::max(o_.eps, kShare * result.violation), result);
       } catch (...) {
         momentum_.undo();
         throw;
@@ -78,8 +67,8 @@ class TileDescent {
  private:
   static constexpr Index kTile = 256;
   static constexpr int kPasses = 10;          // over a tile, at most
-  static constexpr double kShare = 0.1;       // of the largest violation: what a sweep brings the samples to
-  static constexpr double kInside = 0.5;      // of that: what the inside of a tile is brought to
+  static constexpr double kShare = 0.1;       // a sweep lowers all violations to this share of the largest
+  static constexpr double kInside = 0.5;      // inside a tile, to this share of that
   static constexpr Index kWorkOfVisit = 160;  // in the time of a multiply-add
 
   static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
@@ -95,8 +84,8 @@ class TileDescent {
     return worst;
   }
 
-  // Tiles around the samples above the threshold (or all), in random order, until no such sample is left that was
-  // in none.
+  // Solves tiles around the samples above the threshold (around all, if rows may be infeasible), in random order, until
+  // each such sample was in a tile.
   void sweep(double threshold, DescentResult& result) {
     left_.resize(size(b_.q));
     std::iota(left_.begin(), left_.end(), Index{0});
@@ -115,11 +104,11 @@ class TileDescent {
     }
   }
 
-  // The tile of a seed: the samples of left_ nearest to it, that is, of the largest K_ij - K_jj / 2. They leave it.
+  // Moves the samples nearest to the seed, those with the largest K_ij - K_jj / 2, from left_ to the tile.
   void choose(Index seed) {
     const T* row = b_.K + seed * b_.K_stride;
     auto nearness = [=, this](Index j) {
-      return j == seed ? kInfinity : static_cast<double>(row[j]) - 0.5 * diag_[j];
+      return j == seed ? kInfinity : static_cast<double>(row[j]) - 0.5 * b_.diag[j];
     };
     const auto last = left_.begin() + std::min(kTile, static_cast<Index>(left_.size()));
     if (last != left_.end())
@@ -142,8 +131,8 @@ class TileDescent {
     moved_.assign(size(n), 0);
   }
 
-  // Passes over the tile until no row violates its conditions by more than eps; where rows may be infeasible, the first
-  // one moves them all. Returns the work.
+  // Passes over the tile until no row violates its conditions by more than eps. If rows may be infeasible, the first
+  // pass moves them all. Returns the work.
   Index solve(double eps, Index& updates) {
     const auto n = static_cast<Index>(ids_.size());
     Index made = 0, passes = 0;
@@ -156,17 +145,18 @@ class TileDescent {
     return made * n * b_.m + passes * n * kWorkOfVisit;
   }
 
-  // One-sample solve of row s of the tile, if it must, or violates its conditions by more than eps and moves at all.
+  // One-sample solve of row s of the tile, if it violates its conditions by more than eps, or if it must. Returns
+  // whether it moved.
   bool visit(Index s, double eps, bool must) {
     const Index i = ids_[size(s)], m = b_.m, own = b_.y[i];
     double *row = rows_.data() + s * m, *G = next_.data(), *next = G + m, *step = next + m;
     for (Index r = 0; r < m; ++r) G[r] = G_[size(r * kTile + s)];
     if (!must && Machine::violation(G, row, own, b_.C[i], m) <= eps) return false;
     std::copy_n(row, m, next);
-    machine_.minimise(G, diag_[i], own, b_.C[i], m, next);
+    machine_.minimise(G, b_.diag[i], own, b_.C[i], m, next);
     double largest = 0.0;
     for (Index r = 0; r < m; ++r) largest = std::max(largest, std::abs(step[r] = next[r] - row[r]));
-    if (!must && !(largest > resolution(G, diag_[i], b_.C[i], m))) return false;
+    if (!must && !(largest > resolution(G, b_.diag[i], b_.C[i], m))) return false;
     std::copy_n(next, m, row);
     moved_[size(s)] = 1;
     Machine::lower(own, m, step);
@@ -191,7 +181,7 @@ class TileDescent {
       for (Index t = 0; t < n; ++t) G[r * kTile + t] += step[r] * static_cast<double>(k[t]);
   }
 
-  // Hands the tile's rows to the block, with the step K[:, tile] delta in its gradient. Returns the work.
+  // Writes the tile's rows to the block and adds K[:, tile] delta to its gradient. Returns the work.
   Index take() {
     const auto n = static_cast<Index>(ids_.size()), m = b_.m;
     std::fill(delta_.begin(), delta_.end(), 0.0);
@@ -204,16 +194,15 @@ class TileDescent {
       std::copy_n(row, m, alpha);
     }
     const SparseStep step(delta_.data(), n, m);
-    if (step.rows() > 0) update_gradient(b_.K, b_.K_stride, ids_.data(), step, b_.q, m, b_.G, n_threads_);
+    if (step.rows() > 0) update_gradient(b_.K, b_.K_stride, ids_.data(), step, b_.q, m, b_.G, o_.n_threads);
     return step.size() * b_.q;
   }
 
   Subproblem<T> b_;
-  const double* diag_;
+  DescentOptions o_;
   Machine machine_;
   Random random_;
   Interrupt interrupt_;
-  int n_threads_;
   std::vector<Index> ids_;            // the tile's samples
   std::vector<T> K_;                  // their kernel, kTile apart
   std::vector<double> G_;             // their gradient, class after class, kTile apart

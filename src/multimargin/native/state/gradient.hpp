@@ -1,5 +1,5 @@
-// The gradient after a step: G += K_W' delta, class by class where a row of delta has few non-zero classes, as a
-// product of matrices where it has most of them.
+// The gradient after a step: G += K_W' delta. If rows of delta have few non-zero classes, class by class; if they have
+// most of them, as a product of matrices.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +12,8 @@
 
 namespace multimargin::state {
 
-// acc[classes[c] * stride + j] += values[c] * row[j] for all c and j: a class-major accumulator, so
-// that every class is one contiguous multiply-add. Two classes at a time share the reading of row.
-// The lines of `next`, the row to follow, are asked for ahead of time.
+// acc[classes[c] * stride + j] += values[c] * row[j] for all c and j: a class-major accumulator, so that every class is
+// one contiguous multiply-add. Two classes at a time share the reading of row. `next`, the row to follow, is prefetched.
 template <class T>
 MULTIMARGIN_CLONES void add_scaled_row(const T* __restrict row, Index n, const Index* classes, const double* values,
                                        Index count, T* acc, Index stride, const T* next) {
@@ -67,7 +66,7 @@ class SparseStep {
   const Index* classes(Index s) const { return classes_.data() + begin_[static_cast<std::size_t>(s)]; }
   const double* values(Index s) const { return values_.data() + begin_[static_cast<std::size_t>(s)]; }
 
-  // Whether a product of matrices is faster: its values are many, and most of its rows times classes.
+  // Whether a product of matrices is faster: if there are many values, and most entries of rows times classes are not 0.
   bool is_dense() const {
     constexpr Index least_values = 256;
     return size() >= least_values && 2 * size() > rows() * static_cast<Index>(used_classes().size());
@@ -110,15 +109,15 @@ MULTIMARGIN_CLONES void add_one_row(const T* row, Index begin, Index end, const 
   }
 }
 
-// Columns of K taken together, so that the sums of all classes stay in the first level cache.
+// Columns of K taken together, so that the sums of all classes stay in the first-level cache.
 template <class T>
 Index gradient_tile(Index m) {
   constexpr Index cache = 24 << 10;
   return std::clamp<Index>(cache / (static_cast<Index>(sizeof(T)) * m) / 16 * 16, 64, 8192);
 }
 
-// One thread's share of G += K' delta: tiles of columns, each summed over all rows. Sums run in the
-// precision of the rows, over a batch of them, then in double.
+// One thread's share of G += K' delta: tiles of columns, each summed over all rows. Sums over a batch of rows are in the
+// precision of the rows; sums of batches are in double.
 template <class T>
 class GradientWorker {
  public:
@@ -151,8 +150,8 @@ class GradientWorker {
   std::vector<double> sum_;  // both class after class
 };
 
-// The same for a step with most classes in most rows: tiles of columns, each a product with the step as a matrix.
-// A batch of rows is copied together for it; sums over a batch are in the precision of the rows, then in double.
+// The same for a step with most classes in most rows: tiles of columns, each a product with the step as a matrix. A batch
+// of rows is copied into one panel for it.
 template <class T>
 class DenseGradientWorker {
  public:
@@ -198,8 +197,8 @@ void update_gradient_dense(RowOf row_of, const SparseStep& step, Index n, Index 
   });
 }
 
-// G[j, :] += sum_k rows[slots[k], j] delta[k, :] for j < n; rows are stride apart. Each G[j, r] is
-// summed in the order of k by one thread: the result is the same for any number of threads.
+// G[j, :] += sum_k rows[slots[k], j] delta[k, :] for j < n; rows are stride apart. One thread sums each G[j, r] in the
+// order of k, so the result does not depend on the number of threads.
 template <class T>
 void update_gradient(const T* rows, Index stride, const Index* slots, const SparseStep& step, Index n, Index m,
                      double* G, int n_threads) {

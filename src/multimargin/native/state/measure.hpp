@@ -1,4 +1,4 @@
-// Violation and gain of many rows: what the working set rules and the stopping test read.
+// Violation and gain of many rows, which the working-set rules and the stopping test use.
 #pragma once
 
 #include <algorithm>
@@ -14,11 +14,11 @@ struct MeasureArrays {
   const double* alpha;  // (n, m)
   const std::int32_t* y;
   const double* C;
-  double* violation;  // (n,), written at the rows asked for
+  double* violation;  // (n,), written at the chosen rows
   double* gain;       // (n,), likewise
 };
 
-// Rows ids[begin..end), or begin..end themselves where ids is null.
+// Rows ids[begin..end), or begin..end themselves if ids is null.
 template <class Machine>
 MULTIMARGIN_CLONES void measure_rows(const MeasureArrays& a, const Index* ids, Index begin, Index end) {
   for (Index k = begin; k < end; ++k) {
@@ -29,7 +29,7 @@ MULTIMARGIN_CLONES void measure_rows(const MeasureArrays& a, const Index* ids, I
   }
 }
 
-// The same for count rows, in parallel when there is enough to do.
+// The same for count rows, in parallel if there is enough work.
 template <class Machine>
 void measure(const MeasureArrays& a, const Index* ids, Index count, int n_threads) {
   constexpr Index rows_per_task = 2048;
