@@ -100,8 +100,8 @@ COSTS = random_task().C
         ({"m": 1}, ValueError, "m must be at least 2"),
         ({"m": 3}, ValueError, r"labels must be in 0\.\.m-1"),
         ({"y": LABELS - 1}, ValueError, r"labels must be in 0\.\.m-1"),
-        ({"y": LABELS[1:]}, ValueError, "one value a row"),
-        ({"C": COSTS[1:]}, ValueError, "one value a row"),
+        ({"y": LABELS[1:]}, ValueError, "one value per row"),
+        ({"C": COSTS[1:]}, ValueError, "one value per row"),
         ({"C": 0 * COSTS}, ValueError, "positive and finite"),
         ({"C": -COSTS}, ValueError, "positive and finite"),
         ({"C": COSTS * np.inf}, ValueError, "positive and finite"),
@@ -161,9 +161,9 @@ def test_a_part_of_a_longer_csr():
 @pytest.mark.parametrize(
     ("indptr", "classes", "values", "match"),
     [
-        ([0, 1], [1], [-0.5], "one row a sample"),
-        ([0, 1, 1], [1, 1], [-0.5, -0.5], "one row a sample"),
-        ([0, 1, 1], [1], [-0.5, 0.0], "one row a sample"),
+        ([0, 1], [1], [-0.5], "one row per sample"),
+        ([0, 1, 1], [1, 1], [-0.5, -0.5], "one row per sample"),
+        ([0, 1, 1], [1], [-0.5, 0.0], "one row per sample"),
         ([0, 99, 1], [1], [-0.5], "must not decrease"),
         ([0, -5, 1], [1], [-0.5], "must not decrease"),
         ([0, 1, 1], [0], [-0.5], "other classes than the label"),

@@ -1,7 +1,6 @@
 // Scratch memory of a worker: uninitialised, aligned to a cache line, growing on demand.
 #pragma once
 
-#include <cstddef>
 #include <new>
 
 #include "base/platform.hpp"
@@ -20,7 +19,7 @@ class AlignedBuffer {
   T* reserve(Index size) {
     if (size > size_) {
       release();
-      data_ = static_cast<T*>(::operator new(static_cast<std::size_t>(size) * sizeof(T), std::align_val_t{64}));
+      data_ = static_cast<T*>(::operator new(size * sizeof(T), std::align_val_t{64}));
       size_ = size;
     }
     return data_;

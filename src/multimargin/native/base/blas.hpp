@@ -1,9 +1,6 @@
-// Matrix products by the BLAS that SciPy has loaded. Nothing is linked: the functions are called through the pointers of
-// scipy.linalg.cython_blas (Fortran calling convention, 32-bit integers).
+// Matrix products by the BLAS that SciPy has loaded. Nothing is linked: the functions are called through the pointers
+// of scipy.linalg.cython_blas (Fortran calling convention, 32-bit integers).
 #pragma once
-
-#include <limits>
-#include <stdexcept>
 
 #include "base/platform.hpp"
 
@@ -28,8 +25,8 @@ inline int to_int(Index value) {
   return static_cast<int>(value);
 }
 
-// Row-major C (m x n) = alpha op(A) op(B) + beta C, where op(A) is m x k and op(B) is k x n; op transposes if asked. ld*
-// are the row lengths of the arrays as stored. Runs on as many threads as the BLAS is set to; callers limit it.
+// Row-major C (m x n) = alpha op(A) op(B) + beta C, where op(A) is m x k and op(B) is k x n; op transposes if asked.
+// ld* are the row lengths of the arrays as stored. Runs on as many threads as the BLAS is set to; callers limit it.
 template <class T>
 void gemm(bool transpose_a, bool transpose_b, Index m, Index n, Index k, T alpha, const T* a, Index lda, const T* b,
           Index ldb, T beta, T* c, Index ldc) {

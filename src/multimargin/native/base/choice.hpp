@@ -1,9 +1,7 @@
 // Choices by name.
 #pragma once
 
-#include <stdexcept>
-#include <string>
-#include <string_view>
+#include "base/platform.hpp"
 
 namespace multimargin::inline base {
 

@@ -2,8 +2,6 @@
 // mispredicted. Most rows that a descent solves have two to four classes.
 #pragma once
 
-#include <type_traits>
-
 #include "base/platform.hpp"
 
 namespace multimargin::inline base {

@@ -4,13 +4,15 @@
 #include <nanobind/nanobind.h>
 
 #include <chrono>
-#include <cstdint>
+
+#include "base/platform.hpp"
 
 namespace multimargin::inline base {
 
 // Called with the GIL released. poll(work) costs one addition until about a million elementary operations have passed.
-// Then it reads the clock, and at most every 50 ms takes the GIL and asks Python for pending signals. A pending signal is
-// thrown (nanobind::python_error, KeyboardInterrupt for Ctrl-C), so call it only while the caller's arrays are feasible.
+// Then it reads the clock, and at most every 50 ms takes the GIL and asks Python for pending signals. A pending signal
+// is thrown (nanobind::python_error, KeyboardInterrupt for Ctrl-C), so call it only while the caller's arrays are
+// feasible.
 class Interrupt {
  public:
   void poll(std::int64_t work) {

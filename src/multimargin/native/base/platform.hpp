@@ -2,11 +2,27 @@
 // Without any of them the same code runs on one thread with baseline SIMD.
 #pragma once
 
+// The standard headers that the rooms use throughout; rarer ones are included where they are used.
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
-#include <cstdlib>
+#include <cstring>
 #include <exception>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -24,8 +40,8 @@
 #endif
 
 // MULTIMARGIN_CLONES before a leaf function compiles it once per instruction set; the loader picks the best (needs the
-// ifunc of glibc; Clang has no clones of function templates). Functions that it calls must be MULTIMARGIN_INLINE, or they
-// stay baseline. Sanitizers cannot run before ifunc resolvers: define MULTIMARGIN_NO_CLONES for them.
+// ifunc of glibc; Clang has no clones of function templates). Functions that it calls must be MULTIMARGIN_INLINE, or
+// they stay baseline. Sanitizers cannot run before ifunc resolvers: define MULTIMARGIN_NO_CLONES for them.
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12 && defined(__x86_64__) && defined(__GLIBC__) && \
     !defined(MULTIMARGIN_NO_CLONES)
 #define MULTIMARGIN_HAS_CLONES 1
@@ -91,10 +107,10 @@ inline constexpr double parallel_flops = 2e6;
 
 inline int worthwhile_threads(int n_threads, double flops) { return flops < parallel_flops ? 1 : n_threads; }
 
-// Runs tasks 0..n_tasks-1 on at most n_threads threads. Each thread calls make_worker() for its own worker (with its own
-// buffers) and gives it one task after the other, in ascending order. Tasks must write to disjoint memory; then the result
-// does not depend on which thread ran which task. The first exception of any worker is rethrown after all threads have
-// stopped.
+// Runs tasks 0..n_tasks-1 on at most n_threads threads. Each thread calls make_worker() for its own worker (with its
+// own buffers) and gives it one task after the other, in ascending order. Tasks must write to disjoint memory; then the
+// result does not depend on which thread ran which task. The first exception of any worker is rethrown after all
+// threads have stopped.
 template <class MakeWorker>
 void parallel_tasks(Index n_tasks, int n_threads, MakeWorker make_worker) {
   if (n_tasks <= 0) return;

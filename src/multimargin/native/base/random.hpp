@@ -1,8 +1,7 @@
 // A small seeded generator: the same seed gives the same run on every platform.
 #pragma once
 
-#include <cstdint>
-#include <utility>
+#include "base/platform.hpp"
 
 namespace multimargin::inline base {
 

@@ -2,8 +2,6 @@
 // compiler to reorder a single running sum.)
 #pragma once
 
-#include <limits>
-
 #include "base/platform.hpp"
 
 namespace multimargin::inline base {

@@ -1,10 +1,8 @@
 // A barrier for threads that meet every few microseconds: too often to sleep in between.
 //
-// A waiting thread spins for about ten microseconds. If the others have not arrived by then, one of them has probably lost
-// its core to another process. So the waiting thread goes to sleep and frees a core.
+// A waiting thread spins for about ten microseconds. If the others have not arrived by then, one of them has probably
+// lost its core to another process. So the waiting thread goes to sleep and frees a core.
 #pragma once
-
-#include <atomic>
 
 #include "base/platform.hpp"
 

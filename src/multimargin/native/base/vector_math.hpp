@@ -1,10 +1,8 @@
-// exp and tanh for float and double, branch-free and without calls, so that loops over them vectorise. Errors are within
-// 2 ulp; NaN gives NaN; results below the subnormals give 0, and above the range infinity.
+// exp and tanh for float and double, branch-free and without calls, so that loops over them vectorise. Errors are
+// within 2 ulp; NaN gives NaN; results below the subnormals give 0, and above the range infinity.
 #pragma once
 
 #include <bit>
-#include <cmath>
-#include <cstdint>
 
 #include "base/platform.hpp"
 

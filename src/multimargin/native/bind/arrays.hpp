@@ -1,15 +1,11 @@
 // What all bindings need of arrays: types, sizes, checks.
 //
-// Arrays are never converted: a wrong dtype or layout is a TypeError, because results are written to the caller's arrays.
+// Arrays are never converted: a wrong dtype or layout is a TypeError, because results are written to the caller's
+// arrays.
 #pragma once
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <type_traits>
 
 #include "base/platform.hpp"
 

@@ -5,12 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
-#include <limits>
-#include <optional>
-#include <string>
-#include <tuple>
 #include <variant>
-#include <vector>
 
 #include "bind/arrays.hpp"
 #include "machines/machines.hpp"
@@ -59,7 +54,7 @@ struct KeptClasses {
   std::vector<ClassRows<T>>& of() {
     using Rows = std::vector<ClassRows<T>>;
     if (std::holds_alternative<std::monostate>(rows))
-      rows = Rows(static_cast<std::size_t>(m), ClassRows<T>(most_values / m));
+      rows = Rows(m, ClassRows<T>(most_values / m));
     require(std::holds_alternative<Rows>(rows), "rows must have the dtype that they had before");
     return std::get<Rows>(rows);
   }
@@ -75,8 +70,8 @@ void check_source(const KernelRows& rows, const Ids& slots, const Ids& ids, Inde
   require(length(slots) == q && length(ids) == q, "slots and ids must have one value per row of G");
   require(all_within(slots.data(), q, -1, length(rows)), "slots must be -1 or rows of rows");
   bool valid = all_within(ids.data(), q, 0, n);
-  std::vector<char> seen(static_cast<std::size_t>(n), 0);
-  for (Index i = 0; i < q && valid; ++i) valid = !std::exchange(seen[static_cast<std::size_t>(ids.data()[i])], 1);
+  std::vector<char> seen(n, 0);
+  for (Index i = 0; i < q && valid; ++i) valid = !std::exchange(seen[ids.data()[i]], 1);
   require(valid, "ids must be columns of rows, each once");
 }
 
@@ -129,9 +124,9 @@ void bind_descents(nb::module_& m) {
   m.def("class_descent", &class_descent, "kept"_a, "rows"_a.noconvert(), "slots"_a.noconvert(), "ids"_a.noconvert(),
         "diag"_a.noconvert(), "G"_a.noconvert(), "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(),
         "options"_a,
-        "Solves a block of one-vs-rest in place, class by class, with K_ij = rows[slots[i], ids[j]]; samples of slot -1 "
-        "do not move. If ids are all columns of rows, all variables take part and all of G is updated. Else those take "
-        "part that a change of G by options.width could move. Returns (sweeps, updates, violation, work).");
+        "Solves a block of one-vs-rest in place, class by class, with K_ij = rows[slots[i], ids[j]]; samples of slot "
+        "-1 do not move. If ids are all columns of rows, all variables take part and all of G is updated. Else those "
+        "take part that a change of G by options.width could move. Returns (sweeps, updates, violation, work).");
 }
 
 }  // namespace multimargin::bind

@@ -1,17 +1,12 @@
 // Python bindings of kernel values: blocks, scores and the kept block of a growing working set. No mathematics.
-#include "kernel/kernel_block.hpp"
 #include "kernel/kept_block.hpp"
+#include "kernel/kernel_block.hpp"
 #include "kernel/kernel_scores.hpp"
 #include "kernel/working_set_kernel.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
-
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "bind/arrays.hpp"
 
@@ -92,7 +87,7 @@ Doubles squared_norms(const Samples& samples) {
 Doubles diagonal(const Samples& samples, const KernelSpec& spec, const Scale& scale) {
   const double* factors = check_scale(scale, samples);
   return to_numpy([&] {
-    std::vector<double> values(static_cast<std::size_t>(samples.n()));
+    std::vector<double> values(samples.n());
     kernel_diagonal(spec, samples, factors, values.data());
     return values;
   });

@@ -2,15 +2,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
-#include <algorithm>
-#include <cstdint>
-#include <limits>
-#include <memory>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
-
 #include "bind/arrays.hpp"
 #include "linear/pass_runner.hpp"
 #include "linear/problem.hpp"
@@ -112,7 +103,7 @@ nb::tuple dual_arrays(const LinearProblem& problem) {
   std::vector<std::int64_t> indptr{0};
   std::vector<std::int32_t> classes;
   std::vector<double> values;
-  indptr.reserve(static_cast<std::size_t>(dual.size() + 1));
+  indptr.reserve(dual.size() + 1);
   for (Index i = 0; i < dual.size(); ++i) {
     const Index count = dual.own(i) == 0.0 ? 0 : dual.count(i) + 1;
     if (count > 0) classes.push_back(problem.y()[i]), values.push_back(dual.own(i));
@@ -205,8 +196,8 @@ void bind_linear(nb::module_& m) {
   bind_sparse_problem<std::int64_t>(problem);
   problem.def("measure", &measure<float>, "weights"_a.noconvert(), "step"_a = 1)
       .def("measure", &measure<double>, "weights"_a.noconvert(), "step"_a = 1,
-           "Measures every step-th sample with fixed weights: (largest violation, largest gain / C, gap, loss), the last "
-           "two as sums.")
+           "Measures every step-th sample with fixed weights: (largest violation, largest gain / C, gap, loss), the "
+           "last two as sums.")
       .def("rebuild", &rebuild<float>, "weights"_a.noconvert())
       .def("rebuild", &rebuild<double>, "weights"_a.noconvert(), "Computes the weights from the dual alone.")
       .def("dual", &dual_arrays, "alpha as (indptr, classes, values).")

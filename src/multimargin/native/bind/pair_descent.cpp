@@ -4,11 +4,6 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 
-#include <algorithm>
-#include <limits>
-#include <optional>
-#include <tuple>
-
 #include "bind/arrays.hpp"
 
 namespace multimargin::bind {
@@ -74,9 +69,9 @@ void bind_pair_descent(nb::module_& m) {
         "most_work"_a = std::numeric_limits<Index>::max(), "kernel"_a.none() = nb::none(),
         "store"_a.noconvert().none() = nb::none(), "slots"_a.noconvert().none() = nb::none(),
         "columns"_a.noconvert().none() = nb::none(),
-        "Solves a block of one column with bounds and a fixed sum in place, by second-order pairs. K has all kernel rows "
-        "or, with kernel, is room for some: a missing row is copied from store[slots[k], columns] or, if slots[k] is -1, "
-        "computed. Returns (steps, violation, work).");
+        "Solves a block of one column with bounds and a fixed sum in place, by second-order pairs. K has all kernel "
+        "rows or, with kernel, is room for some: a missing row is copied from store[slots[k], columns] or, if slots[k] "
+        "is -1, computed. Returns (steps, violation, work).");
 }
 
 }  // namespace multimargin::bind

@@ -1,4 +1,5 @@
-// Python bindings of the projected gradient and variable projection methods: shapes, dtypes and the GIL; no mathematics.
+// Python bindings of the projected gradient and variable projection methods: shapes, dtypes and the GIL; no
+// mathematics.
 #include "solvers/balanced_gradient.hpp"
 #include "solvers/balanced_set.hpp"
 #include "solvers/projected_gradient.hpp"
@@ -6,11 +7,6 @@
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
-
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 #include "bind/arrays.hpp"
 #include "machines/machines.hpp"

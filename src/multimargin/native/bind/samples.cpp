@@ -4,14 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 
-#include <array>
-#include <cmath>
-#include <memory>
-#include <string>
-#include <tuple>
-
 #include "base/blas.hpp"
-#include "base/platform.hpp"
 #include "bind/arrays.hpp"
 #include "samples/binary_samples.hpp"
 #include "samples/dense_direct.hpp"
@@ -179,7 +172,7 @@ void bind_samples(nb::module_& m) {
   bind_integers<std::uint8_t>(m);
   bind_integers<std::int8_t>(m);
   bind_integers<std::int16_t>(m);
-  m.def("binary", &make_dense_binary, "X"_a.noconvert(), "scale"_a, "Samples (n, d) that are `scale` where X is not 0.");
+  m.def("binary", &make_dense_binary, "X"_a.noconvert(), "scale"_a, "Samples (n, d): `scale` if X is not 0, else 0.");
   bind_binary<std::int32_t>(m);
   bind_binary<std::int64_t>(m);
   bind_grid<float>(m);

@@ -6,9 +6,6 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include <optional>
-#include <string>
-
 #include "bind/arrays.hpp"
 
 namespace multimargin::bind {

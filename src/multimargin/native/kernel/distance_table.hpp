@@ -1,10 +1,7 @@
-// Kernel values of small whole distances, looked up in a table held in registers (AVX-512): a third of the instructions of
-// an exponential, and the same values.
+// Kernel values of small whole distances, looked up in a table held in registers (AVX-512): a third of the instructions
+// of an exponential, and the same values.
 #pragma once
 
-#include <cstdint>
-
-#include "base/platform.hpp"
 #include "kernel/kernel_function.hpp"
 
 namespace multimargin::kernel {
@@ -44,7 +41,8 @@ class DistanceTable {
       const __m512i common = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(lanes, counts + j));
       const __m512i b = _mm512_maskz_loadu_epi32(lanes, b_norm + j);
       const __m512i distance = _mm512_sub_epi32(_mm512_add_epi32(a, b), _mm512_add_epi32(common, common));
-      // A permutation uses the five lowest bits: one permutation per 32 distances, and the higher bits choose among them.
+      // A permutation uses the five lowest bits: one permutation per 32 distances, and the higher bits choose among
+      // them.
       const __mmask16 bit5 = _mm512_test_epi32_mask(distance, _mm512_set1_epi32(32));
       const __mmask16 bit6 = _mm512_test_epi32_mask(distance, _mm512_set1_epi32(64));
       const __m512 below = _mm512_mask_blend_ps(bit5, _mm512_permutex2var_ps(t[0], distance, t[1]),

@@ -1,18 +1,14 @@
 // The kernel block K_WW of a working set that grows: new samples are added from their full kernel rows.
 #pragma once
 
-#include <algorithm>
-#include <cstring>
-
-#include "base/gather.hpp"
+#include "base/row_loops.hpp"
 
 namespace multimargin::kernel {
 
 // Moves rows 0..count-1 of `count` values each from old_stride to new_stride >= old_stride apart, in place.
 template <class T>
 void widen_block(T* K, Index count, Index old_stride, Index new_stride) {
-  for (Index i = count - 1; i > 0; --i)
-    std::memmove(K + i * new_stride, K + i * old_stride, static_cast<std::size_t>(count) * sizeof(T));
+  for (Index i = count - 1; i > 0; --i) std::memmove(K + i * new_stride, K + i * old_stride, count * sizeof(T));
 }
 
 // Keeps only the rows and columns `kept` (ascending) of K, in place.

@@ -1,12 +1,8 @@
-// Kernel values between rows of a and rows of b, tile by tile: raw values first, then the kernel function while they are
-// in cache, with the result written to its final place.
+// Kernel values between rows of a and rows of b, tile by tile: raw values first, then the kernel function while they
+// are in cache, with the result written to its final place.
 #pragma once
 
-#include <memory>
-#include <optional>
-
 #include "base/aligned_buffer.hpp"
-#include "base/platform.hpp"
 #include "kernel/distance_table.hpp"
 #include "kernel/kernel_function.hpp"
 #include "samples/samples.hpp"
@@ -40,8 +36,7 @@ template <class Raw, class Out>
 class KernelTiles {
  public:
   explicit KernelTiles(const KernelOperands& operands)
-      : operands_(operands),
-        a_norms_(operands.a.expansion(operands.spec.comparison()).norms),
+      : operands_(operands), a_norms_(operands.a.expansion(operands.spec.comparison()).norms),
         expansion_(operands.b.expansion(operands.spec.comparison())),
         tiles_(dynamic_cast<const TileSource<Raw>&>(operands.b)
                    .row_tiles(operands.a, operands.spec.comparison(), std::type_identity<Raw>{})) {
@@ -75,7 +70,8 @@ class KernelTiles {
       Out* row = row_of(k);
       kernel_values(k, expansion, width, row);
       const double a_scale = operands_.a_scale ? operands_.a_scale[ids_[k]] : 1.0;
-      if (!plain) scale_row<Out>(static_cast<Out>(a_scale), b_scale, static_cast<Out>(operands_.spec.offset), width, row);
+      if (!plain)
+        scale_row<Out>(static_cast<Out>(a_scale), b_scale, static_cast<Out>(operands_.spec.offset), width, row);
     }
   }
 
@@ -142,8 +138,8 @@ struct OutRows {
 
 // out row k [j - begin] = K(ids[k], j) for k < q, begin <= j < end, on n_threads threads.
 template <class Raw, class Out>
-void kernel_block_as(const KernelOperands& operands, const Index* ids, Index q, Index begin, Index end, OutRows<Out> out,
-                     int n_threads) {
+void kernel_block_as(const KernelOperands& operands, const Index* ids, Index q, Index begin, Index end,
+                     OutRows<Out> out, int n_threads) {
   const TileShape shape = operands.b.tile_shape(q, end - begin, true);
   const Index chunks = (q + shape.rows - 1) / shape.rows;
   const Index strips = (end - begin + shape.columns - 1) / shape.columns;

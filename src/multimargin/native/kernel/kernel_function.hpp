@@ -4,13 +4,6 @@
 // The value used everywhere is k(a,b) * scale_a * scale_b + offset.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <stdexcept>
-#include <string>
-#include <type_traits>
-
-#include "base/platform.hpp"
 #include "base/vector_math.hpp"
 #include "samples/comparison.hpp"
 
@@ -101,8 +94,8 @@ MULTIMARGIN_INLINE void exp_row(Arg gamma, const Raw* raw, const RowExpansion<Ra
   }
 }
 
-// out[j] = k of raw[j], j < width, without scale and offset. The argument is formed in the precision of the raw values (of
-// the result, if they are integers); exp and tanh run in the precision of the result. out may be raw itself.
+// out[j] = k of raw[j], j < width, without scale and offset. The argument is formed in the precision of the raw values
+// (of the result, if they are integers); exp and tanh run in the precision of the result. out may be raw itself.
 template <class Raw, class Out>
 MULTIMARGIN_CLONES void kernel_row(const KernelSpec& spec, const Raw* raw, RowExpansion<Raw> expansion, Index width,
                                    Out* out) {
@@ -114,18 +107,14 @@ MULTIMARGIN_CLONES void kernel_row(const KernelSpec& spec, const Raw* raw, RowEx
 #pragma omp simd
       for (Index j = 0; j < width; ++j) out[j] = static_cast<Out>(unit * static_cast<Arg>(raw[j]));
       break;
-    case Kernel::poly:
-      poly_row(gamma, coef0, spec.degree, raw, width, out);
-      break;
+    case Kernel::poly: poly_row(gamma, coef0, spec.degree, raw, width, out); break;
     case Kernel::sigmoid:
 #pragma omp simd
       for (Index j = 0; j < width; ++j)
         out[j] = vector_math::tanh(static_cast<Out>(gamma * static_cast<Arg>(raw[j]) + coef0));
       break;
     case Kernel::rbf:
-    case Kernel::laplacian:
-      exp_row(gamma, raw, expansion, width, out);
-      break;
+    case Kernel::laplacian: exp_row(gamma, raw, expansion, width, out); break;
   }
 }
 

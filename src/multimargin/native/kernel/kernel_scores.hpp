@@ -2,10 +2,6 @@
 // through all support vectors, tile after tile.
 #pragma once
 
-#include <algorithm>
-#include <numeric>
-#include <vector>
-
 #include "kernel/kernel_block.hpp"
 
 namespace multimargin::kernel {
@@ -83,8 +79,8 @@ class ScoreWorker {
 };
 
 template <class Raw>
-void kernel_scores_as(const KernelOperands& operands, const double* coef, Index m, Index begin, Index end, double* scores,
-                      int n_threads) {
+void kernel_scores_as(const KernelOperands& operands, const double* coef, Index m, Index begin, Index end,
+                      double* scores, int n_threads) {
   const Index n_sv = operands.a.n(), width = end - begin;
   const SparseCoefficients nonzeros(coef, n_sv, m);
   std::vector<Index> ids(n_sv);
@@ -102,8 +98,8 @@ void kernel_scores_as(const KernelOperands& operands, const double* coef, Index 
 }
 
 // scores (end - begin) x m = K(x, sv) coef; operands.a are the support vectors, operands.b is x.
-inline void kernel_scores(const KernelOperands& operands, const double* coef, Index m, Index begin, Index end, double* scores,
-                          int n_threads) {
+inline void kernel_scores(const KernelOperands& operands, const double* coef, Index m, Index begin, Index end,
+                          double* scores, int n_threads) {
   if (begin == end || m == 0) return;
   if (operands.a.n() == 0) {
     std::fill_n(scores, (end - begin) * m, 0.0);

@@ -1,20 +1,16 @@
 // Kernel rows of a working set against itself, computed a few at a time.
 #pragma once
 
-#include <memory>
-#include <utility>
-#include <vector>
-
 #include "kernel/kernel_block.hpp"
 
 namespace multimargin::kernel {
 
-// K(i, j) for i, j in `ids`, rows of `samples`; scale: one factor per sample, or null. spec, samples and scale must outlive
-// it.
+// K(i, j) for i, j in `ids`, rows of `samples`; scale: one factor per sample, or null. spec, samples and scale must
+// outlive it.
 class WorkingSetKernel {
  public:
   WorkingSetKernel(const KernelSpec& spec, const Samples& samples, std::vector<Index> ids, const double* scale,
-              int n_threads)
+                   int n_threads)
       : spec_(spec), samples_(samples), ids_(std::move(ids)), scale_(scale), n_threads_(n_threads),
         columns_(samples.take(ids_.data(), size())) {
     if (scale)

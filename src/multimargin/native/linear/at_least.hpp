@@ -1,8 +1,6 @@
 // Which of some values reach a floor, as bits: branch-free, several comparisons at a time.
 #pragma once
 
-#include <cstdint>
-
 #include "base/platform.hpp"
 
 namespace multimargin::linear {

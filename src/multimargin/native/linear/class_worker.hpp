@@ -1,12 +1,6 @@
 // The part of a visit that uses data and weights: scores and weight steps, of a block of classes or of all classes.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <vector>
-
 #include "linear/rows.hpp"
 #include "linear/weights.hpp"
 
@@ -31,13 +25,8 @@ template <class W>
 class ClassWorker {
  public:
   ClassWorker(const LabelledRows& task, const LinearWeights<W>& all, Index b)
-      : task_(task),
-        weights_(all.block(b)),
-        first_(b * all.width),
-        reader_(task.rows),
-        base_(static_cast<std::size_t>(all.width)),
-        spread_(base_.size()),
-        delta_(base_.size() + 1),  // one more, which takes the classes of other blocks
+      : task_(task), weights_(all.block(b)), first_(b * all.width), reader_(task.rows), base_(all.width),
+        spread_(base_.size()), delta_(base_.size() + 1),  // one more, which takes the classes of other blocks
         listed_(base_.size() + 1) {
     const Index real = std::clamp<Index>(task.m - first_, 0, all.width);
     std::fill(base_.begin() + real, base_.end(), std::numeric_limits<W>::lowest());  // padding
@@ -47,9 +36,9 @@ class ClassWorker {
   W score(Index i, W* scores) {
     const Index y = task_.y[i] - first_;
     const bool own = 0 <= y && y < weights_.stride;
-    if (own) base_[static_cast<std::size_t>(y)] = W{-1};
+    if (own) base_[y] = W{-1};
     const W top = weights_.scores(reader_.read(i), base_.data(), scores + first_);
-    if (own) base_[static_cast<std::size_t>(y)] = W{0};
+    if (own) base_[y] = W{0};
     return top;
   }
 
@@ -91,7 +80,7 @@ class ClassWorkers {
   }
 
   Index size() const { return static_cast<Index>(blocks_.size()); }
-  ClassWorker<W>& operator[](Index b) { return blocks_[static_cast<std::size_t>(b)]; }
+  ClassWorker<W>& operator[](Index b) { return blocks_[b]; }
 
   W score(Index i, W* scores) {
     W top = std::numeric_limits<W>::lowest();

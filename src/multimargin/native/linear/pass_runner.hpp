@@ -5,29 +5,19 @@
 // given the rows, a feasible alpha and its w_r; one sample after the other, each by its exact (or relaxed) update. The
 // result is in the dual and the weights.
 //
-// Threads: thread t owns a block of classes (their weights) and the samples i with i % threads = t. The threads process one
-// batch of samples at a time:
+// Threads: thread t owns a block of classes (their weights) and the samples i with i % threads = t. The threads process
+// one batch of samples at a time:
 //
-//     all score the batch, each for its classes | each solves its own samples | all make the steps, each for its classes
+//     all score the batch, each for its classes | each solves its own samples | all make steps, each for its classes
 //
-// and meet at the two bars. Only the reading of rows is duplicated. A sample misses only the steps of its own batch, and
-// the result does not depend on which thread was faster. If samples are so alike that missing them slows convergence, the
-// driver goes on without threads, and the parts take turns every few samples: whole parts one after the other needed eight
-// times the visits.
+// and meet at the two bars. Only the reading of rows is duplicated. A sample misses only the steps of its own batch,
+// and the result does not depend on which thread was faster. If samples are so alike that missing them slows
+// convergence, the driver goes on without threads, and the parts take turns every few samples: whole parts one after
+// the other needed eight times the visits.
 #pragma once
-
-#include <algorithm>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <exception>
-#include <limits>
-#include <memory>
-#include <vector>
 
 #include "base/aligned_buffer.hpp"
 #include "base/interrupt.hpp"
-#include "base/platform.hpp"
 #include "base/spin_barrier.hpp"
 #include "linear/class_worker.hpp"
 #include "linear/shard.hpp"
@@ -40,7 +30,7 @@ class PassRunner {
  public:
   // If together, one thread per part of the dual and block of the weights. Else the parts take turns on one thread.
   PassRunner(const LabelledRows& task, const LinearWeights<W>& weights, SparseDual* dual, const UpdateRule& update,
-                std::uint64_t seed, bool together)
+             std::uint64_t seed, bool together)
       : together_(together && has_openmp() && weights.blocks > 1), stride_(weights.classes()), blocks_(task, weights) {
     const int parts = dual->parts();
     for (int t = 0; t < parts; ++t) {
@@ -48,7 +38,7 @@ class PassRunner {
       shards_.push_back(std::make_unique<LinearShard<W>>(task, dual, update, own_seed, t));
     }
     scores_.reserve(batch() * stride_);
-    tops_.resize(at(weights.blocks * batch()));
+    tops_.resize(weights.blocks * batch());
   }
   PassRunner(const PassRunner&) = delete;
   PassRunner& operator=(const PassRunner&) = delete;
@@ -77,7 +67,6 @@ class PassRunner {
   static constexpr Index kBatch = 8;             // visits of a thread between two meetings
   static constexpr Index kWorkOfTurn = 100'000;  // approximately, for Interrupt
 
-  static std::size_t at(Index k) { return static_cast<std::size_t>(k); }
   Index batch() const { return static_cast<Index>(shards_.size()) * kBatch; }
 
   // Block b makes the steps of the last batch and scores the next one. Returns whether there are any samples.
@@ -86,7 +75,7 @@ class PassRunner {
     for (const auto& shard : shards_) shard->log().make(block);
     bool any = false;
     for (Index p = 0; p < static_cast<Index>(shards_.size()); ++p) {
-      const LinearShard<W>& shard = *shards_[at(p)];
+      const LinearShard<W>& shard = *shards_[p];
       const Index visits = shard.left(kBatch);
       any = any || visits > 0;
       for (Index k = 0; k < visits; ++k) {
@@ -94,7 +83,7 @@ class PassRunner {
         const W top = block.score(shard.upcoming(k), scores_.data() + place * stride_);
         if (k + 1 < visits) block.announce(shard.upcoming(k + 1));
         if (shard.left(k + 4) == k + 4) block.foresee(shard.upcoming(k + 3));
-        tops_[at(b * batch() + place)] = top;
+        tops_[b * batch() + place] = top;
       }
     }
     return any;
@@ -102,12 +91,12 @@ class PassRunner {
 
   // Solves the samples of part p in the batch.
   void settle(Index p) {
-    LinearShard<W>& shard = *shards_[at(p)];
+    LinearShard<W>& shard = *shards_[p];
     const Index visits = shard.left(kBatch), first = p * kBatch;
     W tops[kBatch];
     for (Index k = 0; k < visits; ++k) {
-      tops[k] = tops_[at(first + k)];
-      for (Index b = 1; b < blocks_.size(); ++b) tops[k] = std::max(tops[k], tops_[at(b * batch() + first + k)]);
+      tops[k] = tops_[first + k];
+      for (Index b = 1; b < blocks_.size(); ++b) tops[k] = std::max(tops[k], tops_[b * batch() + first + k]);
     }
     shard.settle(visits, scores_.data() + first * stride_, stride_, tops);
   }

@@ -1,15 +1,6 @@
 // The training problem of a linear machine: rows, labels, costs, and the dual point reached so far.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <memory>
-#include <stdexcept>
-#include <utility>
-#include <vector>
-
-#include "base/platform.hpp"
 #include "linear/pass_runner.hpp"
 
 namespace multimargin::linear {
@@ -25,13 +16,14 @@ struct LinearMeasure {
 class LinearProblem {
  public:
   // n_threads are for measure and rebuild; `parts` is the number of threads of a descent.
-  LinearProblem(std::unique_ptr<LinearRows> rows, Index m, const std::int32_t* y, const double* C, int n_threads, int parts)
-      : rows_(std::move(rows)), m_(m), y_(y), C_(C), n_threads_(n_threads),
-        norm_(static_cast<std::size_t>(rows_->rows())), dual_(rows_->rows(), parts) {
+  LinearProblem(std::unique_ptr<LinearRows> rows, Index m, const std::int32_t* y, const double* C, int n_threads,
+                int parts)
+      : rows_(std::move(rows)), m_(m), y_(y), C_(C), n_threads_(n_threads), norm_(rows_->rows()),
+        dual_(rows_->rows(), parts) {
     LinearRow<double> row;
     row.reserve(rows_->longest());
     for (Index i = 0; i < rows_->rows(); ++i) {
-      const double norm = norm_[static_cast<std::size_t>(i)] = rows_->norm(i, row);
+      const double norm = norm_[i] = rows_->norm(i, row);
       if (!std::isfinite(norm)) throw std::invalid_argument("|x|^2 of some rows is not finite: scale the features");
     }
   }
@@ -55,7 +47,8 @@ class LinearProblem {
     parallel_tasks(weights.blocks * parts, n_threads_, [&] {
       return [&](Index t) {
         const Index b = t / parts, first = t % parts * width;
-        rebuild_classes(weights.block(b), weights.features, b * weights.width, first, std::min(first + width, weights.width));
+        rebuild_classes(weights.block(b), weights.features, b * weights.width, first,
+                        std::min(first + width, weights.width));
       };
     });
   }
@@ -64,11 +57,11 @@ class LinearProblem {
   template <class W>
   LinearMeasure measure(const LinearWeights<W>& weights, Index step = 1) {
     const Index count = (rows_->rows() + step - 1) / step, tasks = (count + kSamplesPerTask - 1) / kSamplesPerTask;
-    std::vector<LinearMeasure> parts(static_cast<std::size_t>(tasks));
+    std::vector<LinearMeasure> parts(tasks);
     parallel_tasks(tasks, n_threads_, [&] {
       auto visitor = std::make_shared<LinearVisitor<W>>(task(), &dual_, UpdateRule{}, 0);
       auto blocks = std::make_shared<ClassWorkers<W>>(task(), weights);
-      auto scores = std::make_shared<std::vector<W>>(static_cast<std::size_t>(weights.classes()));
+      auto scores = std::make_shared<std::vector<W>>(weights.classes());
       return [&, visitor, blocks, scores](Index t) {
         LinearMeasure part;
         const Index last = std::min(count, (t + 1) * kSamplesPerTask);
@@ -82,7 +75,7 @@ class LinearProblem {
           part.gap += gain;
           part.loss += visitor->loss(i);
         }
-        parts[static_cast<std::size_t>(t)] = part;
+        parts[t] = part;
       };
     });
     LinearMeasure all;
@@ -105,14 +98,14 @@ class LinearProblem {
       std::fill(weights.values + f * weights.stride + first, weights.values + f * weights.stride + last, W{0});
     LinearRow<W> row;
     row.reserve(rows_->longest());
-    std::vector<std::int32_t> classes(static_cast<std::size_t>(m_));
-    std::vector<W> alpha(static_cast<std::size_t>(m_));
+    std::vector<std::int32_t> classes(m_);
+    std::vector<W> alpha(m_);
     for (Index i = 0; i < rows_->rows(); ++i) {
       if (dual_.own(i) == 0.0) continue;
       Index count = 0;
       const auto list = [&](Index r, double value) {
-        classes[static_cast<std::size_t>(count)] = static_cast<std::int32_t>(r - offset);
-        alpha[static_cast<std::size_t>(count)] = static_cast<W>(value);
+        classes[count] = static_cast<std::int32_t>(r - offset);
+        alpha[count] = static_cast<W>(value);
         count += first <= r - offset && r - offset < last;
       };
       list(y_[i], dual_.own(i));

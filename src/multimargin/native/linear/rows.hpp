@@ -1,19 +1,10 @@
 // Rows of a data matrix, one at a time: dense or CSR, float32 or float64, indices of 32 or 64 bits.
 //
-// A solver of the linear machine sees a row as the list of its non-zeros, so that one code serves all storages. The list
-// is read in place. Only values of another type than the weights, and dense rows with some zeros, are copied for the
-// visit. If there are few float64 values (at most 32 MB as float32), they are converted once: on text that saves a seventh
-// of a visit.
+// A solver of the linear machine sees a row as the list of its non-zeros, so that one code serves all storages. The
+// list is read in place. Only values of another type than the weights, and dense rows with some zeros, are copied for
+// the visit. If there are few float64 values (at most 32 MB as float32), they are converted once: on text that saves a
+// seventh of a visit.
 #pragma once
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <numeric>
-#include <stdexcept>
-#include <type_traits>
-#include <vector>
 
 #include "base/platform.hpp"
 
@@ -40,8 +31,8 @@ template <class W>
 class LinearRow {
  public:
   void reserve(Index most) {
-    own_values.resize(static_cast<std::size_t>(most));
-    own_columns.resize(static_cast<std::size_t>(most));
+    own_values.resize(most);
+    own_columns.resize(most);
   }
 
   void refer(const W* values, const std::int32_t* columns, Index count) {
@@ -110,7 +101,7 @@ class LinearRows {
     std::vector<float> floats;
     if constexpr (!std::is_same_v<T, float>) {
       if (count <= kFewValues) {
-        floats.resize(static_cast<std::size_t>(count));
+        floats.resize(count);
         convert_values(values, count, floats.data());
       }
     }
@@ -139,19 +130,20 @@ class LinearRows {
   double constant_;
 };
 
-// Dense rows. If hardly any value is zero, all values are used. If most are zero, single precision reads the non-zeros from
-// a list made once; the list takes at most a quarter of the data's memory (half of it for float32 data), and a visit reads
-// that much less. In between, every visit picks the non-zeros.
+// Dense rows. If hardly any value is zero, all values are used. If most are zero, single precision reads the non-zeros
+// from a list made once; the list takes at most a quarter of the data's memory (half of it for float32 data), and a
+// visit reads that much less. In between, every visit picks the non-zeros.
 template <class T>
 class DenseLinearRows final : public LinearRows {
  public:
   DenseLinearRows(const T* values, Index n, Index d, double constant) : LinearRows(n, d, constant), values_(values) {
-    if (d > std::numeric_limits<std::int32_t>::max()) throw std::invalid_argument("dense rows have 2^31 - 1 features at most");
+    if (d > std::numeric_limits<std::int32_t>::max())
+      throw std::invalid_argument("dense rows have 2^31 - 1 features at most");
     Index total = 0;
     for (Index k = 0; k < n * d; ++k) total += values[k] != T{0};
     if (4 * total <= n * d) list(total);
     if (10 * total >= kFull * n * d) {
-      every_.resize(static_cast<std::size_t>(d));
+      every_.resize(d);
       std::iota(every_.begin(), every_.end(), 0);
       floats_ = as_floats(values, n * d);
     }
@@ -161,7 +153,7 @@ class DenseLinearRows final : public LinearRows {
   void load(Index i, LinearRow<float>& row) const override {
     if (!floats_.empty()) return refer(row, floats_.data() + i * d_, every_.data(), d_);
     if (starts_.empty()) return fill(i, row);
-    const std::size_t first = starts_[static_cast<std::size_t>(i)], last = starts_[static_cast<std::size_t>(i) + 1];
+    const std::size_t first = starts_[i], last = starts_[i + 1];
     refer(row, listed_.data() + first, columns_.data() + first, static_cast<Index>(last - first));
   }
   void load(Index i, LinearRow<double>& row) const override { fill(i, row); }
@@ -169,7 +161,7 @@ class DenseLinearRows final : public LinearRows {
   void prefetch(Index i, bool single) const override {
     if (single && !floats_.empty()) return prefetch_values(floats_.data() + i * d_, d_);
     if (!single || starts_.empty()) return prefetch_values(values_ + i * d_, d_);
-    const std::size_t first = starts_[static_cast<std::size_t>(i)], last = starts_[static_cast<std::size_t>(i) + 1];
+    const std::size_t first = starts_[i], last = starts_[i + 1];
     prefetch_values(listed_.data() + first, static_cast<Index>(last - first));
     prefetch_values(columns_.data() + first, static_cast<Index>(last - first));
   }
@@ -193,9 +185,9 @@ class DenseLinearRows final : public LinearRows {
   }
 
   void list(Index total) {
-    starts_.reserve(static_cast<std::size_t>(n_ + 1));
-    listed_.reserve(static_cast<std::size_t>(total));
-    columns_.reserve(static_cast<std::size_t>(total));
+    starts_.reserve(n_ + 1);
+    listed_.reserve(total);
+    columns_.reserve(total);
     starts_.push_back(0);
     for (Index i = 0; i < n_; ++i) {
       for (Index f = 0; f < d_; ++f)

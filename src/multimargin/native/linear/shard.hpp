@@ -1,16 +1,10 @@
 // The samples of one part: which of them a pass visits and updates.
 //
 // A pass visits all samples, or the active ones. A sample is active if a class other than the one with all its weight
-// comes within `margin` of the top score. Samples found below the threshold wait 1, 3, 7, ... passes, unless the threshold
-// falls below their violation. Updated samples wait too: if the violation took `age` passes to grow to psi, it is expected
-// to take age * threshold / psi passes to grow to the threshold again.
+// comes within `margin` of the top score. Samples found below the threshold wait 1, 3, 7, ... passes, unless the
+// threshold falls below their violation. Updated samples wait too: if the violation took `age` passes to grow to psi,
+// it is expected to take age * threshold / psi passes to grow to the threshold again.
 #pragma once
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <vector>
 
 #include "base/random.hpp"
 #include "linear/class_worker.hpp"
@@ -82,7 +76,7 @@ class LinearShard {
  public:
   LinearShard(const LabelledRows& task, SparseDual* dual, const UpdateRule& update, std::uint64_t seed, int part)
       : visitor_(task, dual, update, seed + 1), random_(seed), part_(part), parts_(dual->parts()),
-        waiting_(static_cast<std::size_t>((dual->size() - part + parts_ - 1) / parts_)), last_(waiting_.size()) {}
+        waiting_((dual->size() - part + parts_ - 1) / parts_), last_(waiting_.size()) {}
 
   const PassResult& result() const { return result_; }
 
@@ -103,7 +97,7 @@ class LinearShard {
 
   // How many samples are left to visit, at most `most`; and the sample that is visited after `ahead` others.
   Index left(Index most) const { return std::min(most, static_cast<Index>(visits_.size() - at_)); }
-  Index upcoming(Index ahead) const { return visits_[at_ + static_cast<std::size_t>(ahead)] * parts_ + part_; }
+  Index upcoming(Index ahead) const { return visits_[at_ + ahead] * parts_ + part_; }
 
   // Visits at most `visits` samples; returns whether any are left.
   bool go_on(Index visits, ClassWorkers<W>& blocks, W* scores) {
@@ -149,8 +143,8 @@ class LinearShard {
     listed_ = false;
   }
 
-  // Lists the active samples whose turn it is; the others wait one pass less from now on. The loop is branch-free, because
-  // the branch would be unpredictable.
+  // Lists the active samples whose turn it is; the others wait one pass less from now on. The loop is branch-free,
+  // because the branch would be unpredictable.
   void list_active() {
     if (!listed_) {
       active_.clear();
@@ -162,8 +156,8 @@ class LinearShard {
     visits_.resize(active_.size());
     std::size_t count = 0;
     for (const Index k : active_) {
-      Waiting& waiting = waiting_[static_cast<std::size_t>(k)];
-      const bool small = static_cast<double>(last_[static_cast<std::size_t>(k)].psi) <= rule_.threshold;
+      Waiting& waiting = waiting_[k];
+      const bool small = static_cast<double>(last_[k].psi) <= rule_.threshold;
       const bool sits = (waiting.left != 0) & ((waiting.level == 0) | small);
       waiting.left = static_cast<std::uint8_t>(waiting.left - sits);
       waiting.age = older(waiting.age, sits);
@@ -179,7 +173,7 @@ class LinearShard {
 
   // Visits the next sample, whose violation is psi; returns whether there was a step.
   MULTIMARGIN_INLINE bool visit(Index i, double psi) {
-    const std::size_t k = static_cast<std::size_t>(visits_[at_++]);
+    const std::size_t k = visits_[at_++];
     ++result_.visits;
     result_.violation = worse_of(result_.violation, psi);
     result_.total += psi - static_cast<double>(last_[k].psi);

@@ -5,11 +5,6 @@
 // alpha_{i,y} = -(their sum), or exactly C_i if z_{i,y} = 0.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
 #include "base/platform.hpp"
 
 namespace multimargin::linear {
@@ -22,7 +17,7 @@ class SparseDual {
   };
 
   // Samples with equal i % parts share memory: each part may be changed by its own thread.
-  SparseDual(Index n, int parts) : rows_(static_cast<std::size_t>(n)), pools_(static_cast<std::size_t>(parts)) {}
+  SparseDual(Index n, int parts) : rows_(n), pools_(parts) {}
 
   Index size() const { return static_cast<Index>(rows_.size()); }
   int parts() const { return static_cast<int>(pools_.size()); }
@@ -40,7 +35,7 @@ class SparseDual {
   void prefetch(Index i) const { MULTIMARGIN_PREFETCH(&row(i)); }
 
   void set(Index i, double own, const Entry* entries, Index count) {
-    Row& row = rows_[static_cast<std::size_t>(i)];
+    Row& row = rows_[i];
     Pool& pool = pools_[part(i)];
     if (count > row.room) pool.grow(row, count);
     pool.support += (own != 0.0) - (row.own != 0.0);
@@ -58,7 +53,7 @@ class SparseDual {
 
   struct Pool {
     std::vector<Entry> entries;
-    Index support = 0;  // rows that are not zero
+    Index support = 0;                            // rows that are not zero
     std::vector<std::vector<std::int64_t>> free;  // places of 2^level entries
 
     // Gives the row room for `count` entries. Its old place is reused for another row of that size.
@@ -75,7 +70,7 @@ class SparseDual {
         free[level].pop_back();
       } else {
         row.first = static_cast<std::int64_t>(entries.size());
-        entries.resize(entries.size() + static_cast<std::size_t>(row.room));
+        entries.resize(entries.size() + row.room);
       }
     }
 
@@ -86,9 +81,9 @@ class SparseDual {
     }
   };
 
-  const Row& row(Index i) const { return rows_[static_cast<std::size_t>(i)]; }
+  const Row& row(Index i) const { return rows_[i]; }
   std::size_t part(Index i) const {
-    return pools_.size() == 1 ? 0 : static_cast<std::size_t>(i) % pools_.size();  // a comparison is faster than a division
+    return pools_.size() == 1 ? 0 : i % pools_.size();  // a comparison is faster than a division
   }
 
   std::vector<Row> rows_;

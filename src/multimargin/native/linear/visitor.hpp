@@ -4,12 +4,7 @@
 // machine's one-sample solve (machines/crammer_singer.hpp). The caller then adds (alpha_ir - alpha_ir_old) x_i to w_r.
 #pragma once
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 #include "base/counts.hpp"
 #include "linear/at_least.hpp"
@@ -32,16 +27,16 @@ class LinearVisitor {
   using Entry = SparseDual::Entry;
 
   LinearVisitor(const LabelledRows& task, SparseDual* dual, const UpdateRule& update, std::uint64_t seed)
-      : task_(task), dual_(dual), machine_(task.m, update.solve, seed, 1.0, update.tau),
-        G_(static_cast<std::size_t>(task.m)), alpha_(2 * G_.size()), classes_(G_.size()), changed_(G_.size()),
-        entries_(G_.size()), listed_((G_.size() + 63) / 64) {}
+      : task_(task), dual_(dual), machine_(task.m, update.solve, seed, 1.0, update.tau), G_(task.m),
+        alpha_(2 * G_.size()), classes_(G_.size()), changed_(G_.size()), entries_(G_.size()),
+        listed_((G_.size() + 63) / 64) {}
 
   // Prefetch the dual of a sample that will be looked at soon, and of the next one.
   void foresee(Index i) const { dual_->prefetch(i); }
   void announce(Index i) const { MULTIMARGIN_PREFETCH(dual_->entries(i)); }
 
-  // Takes the scores G_i of sample i, the largest of which is `top`; returns its violation psi. The scores are padded to a
-  // multiple of 8 with values far below all others.
+  // Takes the scores G_i of sample i, the largest of which is `top`; returns its violation psi. The scores are padded
+  // to a multiple of 8 with values far below all others.
   double look(Index i, const W* scores, W top) {
     scores_ = scores;
     top_ = top;
@@ -99,11 +94,11 @@ class LinearVisitor {
       const double delta = next[c] - alpha[c];
       moved = moved || std::abs(delta) > noise;
       change += delta * (G[c] + 0.5 * kii * delta);
-      changed_[static_cast<std::size_t>(changed)] = classes_[static_cast<std::size_t>(c)];
+      changed_[changed] = classes_[c];
       G[changed] = delta;
       changed += delta != 0.0;
       if (c == 0) continue;
-      entries_[static_cast<std::size_t>(kept)] = {classes_[static_cast<std::size_t>(c)], next[c]};
+      entries_[kept] = {classes_[c], next[c]};
       kept += next[c] != 0.0;
     }
     if (!moved) return false;
@@ -114,9 +109,9 @@ class LinearVisitor {
   }
 
   // Gathers the classes that have weight or can get some, the label first, with G and alpha. For any set S of classes,
-  // theta >= (sum_S D - C) / |S| (machines/simplex.hpp). With D = z + step G, and if S contains all classes with weight, the
-  // right side is step times the mean of G over S, so no class below that mean gets weight. S is the classes with weight
-  // and the class of the top score.
+  // theta >= (sum_S D - C) / |S| (machines/simplex.hpp). With D = z + step G, and if S contains all classes with
+  // weight, the right side is step times the mean of G over S, so no class below that mean gets weight. S is the
+  // classes with weight and the class of the top score.
   Index gather(Index i, Index y) {
     const Entry* entries = dual_->entries(i);
     const Index weighted = dual_->count(i);
@@ -136,7 +131,7 @@ class LinearVisitor {
     const W floor = static_cast<W>(sum / static_cast<double>(members));
     Index count = weighted + 1;
     for (Index first = 0; first < task_.m; first += 64) {
-      std::uint64_t& listed = listed_[static_cast<std::size_t>(first / 64)];
+      std::uint64_t& listed = listed_[first / 64];
       const Index rest = std::min<Index>((task_.m - first + 7) / 8 * 8, 64);
       for (std::uint64_t bits = at_least(scores_ + first, rest, floor) & ~listed; bits != 0; bits &= bits - 1)
         list(count++, first + std::countr_zero(bits), 0.0);
@@ -148,10 +143,10 @@ class LinearVisitor {
   // Adds a class of the current sample; returns its G.
   double list(Index c, Index r, double alpha) {
     const double score = G(r);
-    classes_[static_cast<std::size_t>(c)] = static_cast<std::int32_t>(r);
-    G_[static_cast<std::size_t>(c)] = score;
-    alpha_[static_cast<std::size_t>(c)] = alpha;
-    listed_[static_cast<std::size_t>(r / 64)] |= std::uint64_t{1} << (r % 64);
+    classes_[c] = static_cast<std::int32_t>(r);
+    G_[c] = score;
+    alpha_[c] = alpha;
+    listed_[r / 64] |= std::uint64_t{1} << (r % 64);
     return score;
   }
 

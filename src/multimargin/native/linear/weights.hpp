@@ -1,18 +1,8 @@
-// The m weight vectors, feature-major: the weights of a feature lie side by side, padded to whole SIMD registers, so that
-// the m scores of a row are one short vector sum over its non-zeros.
+// The m weight vectors, feature-major: the weights of a feature lie side by side, padded to whole SIMD registers, so
+// that the m scores of a row are one short vector sum over its non-zeros.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <type_traits>
-#include <vector>
-
 #include "base/counts.hpp"
-#include "base/platform.hpp"
 #include "linear/rows.hpp"
 
 namespace multimargin::linear {
@@ -104,14 +94,17 @@ struct ClassLanes {
   }
 };
 
-// scores[c] = base[c] + sum_k x_k weights[column_k, c] for some classes; returns the largest. The sums stay in registers.
-// If they are few, the row is split among several partial sums, because a single sum would wait for each addition.
+// scores[c] = base[c] + sum_k x_k weights[column_k, c] for some classes; returns the largest. The sums stay in
+// registers. If they are few, the row is split among several partial sums, because a single sum would wait for each
+// addition.
 template <Index Blocks, Index Tail, class W, class I>
-MULTIMARGIN_INLINE W score_classes(const W* weights, Index stride, const RowTerms<W, I>& row, const W* base, W* scores) {
+MULTIMARGIN_INLINE W score_classes(const W* weights, Index stride, const RowTerms<W, I>& row, const W* base,
+                                   W* scores) {
   constexpr Index kSums = Blocks + Tail > 3 ? 1 : Blocks + Tail > 1 ? 2 : 4;
   ClassLanes<Blocks, Tail, W> sums[kSums];
   const auto add = [&](Index s, W x, Index column) MULTIMARGIN_INLINE_LAMBDA {
-    sums[s].with(weights + column * stride, [x](auto& sum, const auto& at) MULTIMARGIN_INLINE_LAMBDA { sum += at * x; });
+    sums[s].with(weights + column * stride,
+                 [x](auto& sum, const auto& at) MULTIMARGIN_INLINE_LAMBDA { sum += at * x; });
   };
   Index k = 0;
   for (; k + kSums <= row.count; k += kSums)
@@ -130,7 +123,8 @@ MULTIMARGIN_INLINE void add_classes(W* weights, Index stride, const RowTerms<W, 
   ClassLanes<Blocks, Tail, W> steps;
   steps.with(delta, [](auto& step, const auto& at) MULTIMARGIN_INLINE_LAMBDA { step = at; });
   row.each([&](W x, Index column) MULTIMARGIN_INLINE_LAMBDA {
-    steps.with(weights + column * stride, [x](const auto& step, auto& at) MULTIMARGIN_INLINE_LAMBDA { at += step * x; });
+    steps.with(weights + column * stride,
+               [x](const auto& step, auto& at) MULTIMARGIN_INLINE_LAMBDA { at += step * x; });
   });
 }
 
@@ -174,7 +168,8 @@ MULTIMARGIN_CLONES void add_row(W* weights, Index stride, const RowTerms<W, I>& 
 
 // weights[column_k, classes_c] += x_k delta[c] for the listed classes.
 template <class W>
-void add_listed(W* weights, Index stride, const LinearRow<W>& row, const std::int32_t* classes, const W* delta, Index listed) {
+void add_listed(W* weights, Index stride, const LinearRow<W>& row, const std::int32_t* classes, const W* delta,
+                Index listed) {
   const auto add = [&](const auto& at_class, const auto& step, auto count) MULTIMARGIN_INLINE_LAMBDA {
     row.with_terms([&](const auto& terms) MULTIMARGIN_INLINE_LAMBDA {
       terms.each([&](W x, Index column) MULTIMARGIN_INLINE_LAMBDA {
@@ -202,7 +197,8 @@ MULTIMARGIN_CLONES double squared_sum(const W* x, Index count) {
   double part[2 * kClassLanes] = {}, sum = 0.0;
   Index k = 0;
   for (; k + 2 * kClassLanes <= count; k += 2 * kClassLanes)
-    for (Index l = 0; l < 2 * kClassLanes; ++l) part[l] += static_cast<double>(x[k + l]) * static_cast<double>(x[k + l]);
+    for (Index l = 0; l < 2 * kClassLanes; ++l)
+      part[l] += static_cast<double>(x[k + l]) * static_cast<double>(x[k + l]);
   for (const double value : part) sum += value;
   for (; k < count; ++k) sum += static_cast<double>(x[k]) * static_cast<double>(x[k]);
   return sum;
@@ -213,11 +209,9 @@ template <class W>
 double squared_norm(const W* x, Index size, int n_threads) {
   constexpr Index kPerTask = 1 << 18;
   const Index tasks = (size + kPerTask - 1) / kPerTask;
-  std::vector<double> parts(static_cast<std::size_t>(tasks));
+  std::vector<double> parts(tasks);
   parallel_tasks(tasks, n_threads, [&] {
-    return [&](Index t) {
-      parts[static_cast<std::size_t>(t)] = squared_sum(x + t * kPerTask, std::min(kPerTask, size - t * kPerTask));
-    };
+    return [&](Index t) { parts[t] = squared_sum(x + t * kPerTask, std::min(kPerTask, size - t * kPerTask)); };
   });
   double sum = 0.0;
   for (const double part : parts) sum += part;
@@ -236,10 +230,11 @@ struct WeightBlock {
   }
 
   // w_r += delta_r x for the listed classes; `spread` is scratch for all classes.
-  void add(const LinearRow<W>& row, const std::int32_t* listed, const W* delta, Index count, std::vector<W>& spread) const {
+  void add(const LinearRow<W>& row, const std::int32_t* listed, const W* delta, Index count,
+           std::vector<W>& spread) const {
     if (8 * count < stride) return add_listed(values, stride, row, listed, delta, count);
     std::fill(spread.begin(), spread.end(), W{0});  // many classes: whole rows of weights, in vectors
-    for (Index c = 0; c < count; ++c) spread[static_cast<std::size_t>(listed[c])] = delta[c];
+    for (Index c = 0; c < count; ++c) spread[listed[c]] = delta[c];
     row.with_terms([&](const auto& terms) { add_row(values, stride, terms, spread.data()); });
   }
 

@@ -3,11 +3,6 @@
 // updates are the exact solve, called "sort", and one step of Frank-Wolfe.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <limits>
-#include <string_view>
-
 #include "base/reduce.hpp"
 #include "machines/machine.hpp"
 
@@ -65,9 +60,7 @@ inline double step_length(double relax, double kii) {
 }
 
 // beta_r of the linear minimiser: the upper bound if gamma_r < 0, and 0 if gamma_r > 0.
-inline double vertex(double beta, double gamma, double most) {
-  return gamma < 0.0 ? most : gamma > 0.0 ? 0.0 : beta;
-}
+inline double vertex(double beta, double gamma, double most) { return gamma < 0.0 ? most : gamma > 0.0 ? 0.0 : beta; }
 
 // Frank-Wolfe: how far to go from beta towards the linear minimiser, d = vertex - beta,
 //     t = min(1, -<gamma, d> / (k |d alpha|^2)),   |d alpha|^2 = |d|^2 + coupling (sum_r d_r)^2,

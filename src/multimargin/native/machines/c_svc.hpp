@@ -7,8 +7,6 @@
 // The sum couples the samples, so solvers of single rows do not apply. Only the measures of a row are here.
 #pragma once
 
-#include <string_view>
-
 #include "machines/one_vs_rest.hpp"
 
 namespace multimargin::machines {

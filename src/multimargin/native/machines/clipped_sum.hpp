@@ -1,7 +1,6 @@
 // The one equation behind the projections onto boxes whose classes are coupled by their sum.
 #pragma once
 
-#include "base/platform.hpp"
 #include "base/reduce.hpp"
 
 namespace multimargin::machines {

@@ -8,13 +8,6 @@
 // template argument.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <string_view>
-#include <vector>
-
 #include "base/counts.hpp"
 #include "base/reduce.hpp"
 #include "machines/machine.hpp"
@@ -33,10 +26,10 @@ class CrammerSinger {
 
   static Update find_update(std::string_view name) { return find_simplex_update(name); }
 
-  // For rows of up to m classes. relax multiplies the step (1 is the exact solve, less than 2 still descends); tau is the
-  // tolerance of bisection and smo.
+  // For rows of up to m classes. relax multiplies the step (1 is the exact solve, less than 2 still descends); tau is
+  // the tolerance of bisection and smo.
   CrammerSinger(Index m, Update update, std::uint64_t seed, double relax = 1.0, double tau = 0.0)
-      : update_(update), relax_(relax), tau_(tau), random_(seed), buffer_(static_cast<std::size_t>(3 * m)) {}
+      : update_(update), relax_(relax), tau_(tau), random_(seed), buffer_(3 * m) {}
 
   // psi = max_r G_r - min_{r : z_r > 1e-8 C} G_r                                  (CS01, Eq. 32)
   // g   = sum_r z_r (max_q G_q - G_r), the row's share of the duality gap         (-ell of NY, Eq. 2.12)
@@ -73,9 +66,9 @@ class CrammerSinger {
   }
 
   // One-sample solve: reduces  <G, delta> + kii/(2 relax) |delta|^2  over alpha + delta feasible, by the chosen update
-  // (simplex.hpp); alpha holds the old row on entry and the new one on return. kii <= 0 leaves the linear problem, solved
-  // by alpha = C (e_y - e_p), p in argmax G (y if it is among them): such a sample does not change the model, but the gap
-  // would not close without it.
+  // (simplex.hpp); alpha holds the old row on entry and the new one on return. kii <= 0 leaves the linear problem,
+  // solved by alpha = C (e_y - e_p), p in argmax G (y if it is among them): such a sample does not change the model,
+  // but the gap would not close without it.
   void minimise(const double* G, double kii, Index y, double C, Index m, double* alpha) {
     with_count(m, [&](auto count) { minimise_of(count, G, kii, y, C, alpha); });
   }

@@ -10,11 +10,7 @@
 // turns a plain row into a listed one, lower does the reverse.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/choice.hpp"
-#include "base/platform.hpp"
 #include "base/reduce.hpp"
 
 namespace multimargin::machines {

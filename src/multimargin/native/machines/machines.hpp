@@ -1,10 +1,6 @@
 // All machines, by name.
 #pragma once
 
-#include <array>
-#include <string_view>
-#include <type_traits>
-
 #include "machines/c_svc.hpp"
 #include "machines/crammer_singer.hpp"
 #include "machines/lee_lin_wahba.hpp"
@@ -28,8 +24,8 @@ auto with_one_of(std::string_view name, Work& work) {
   return with_machine_of<Machines...>(find_choice("machine", name, names).name, work);
 }
 
-// Calls work(std::type_identity<Machine>{}) for the machine of that name, one of those whose rows can be solved one at a
-// time. Throws std::invalid_argument, which names all of them, if there is none.
+// Calls work(std::type_identity<Machine>{}) for the machine of that name, one of those whose rows can be solved one at
+// a time. Throws std::invalid_argument, which names all of them, if there is none.
 template <class Work>
 auto with_machine(std::string_view name, Work work) {
   return with_one_of<CrammerSinger, WestonWatkins, LeeLinWahba, Msvm2, OneVsRest>(name, work);

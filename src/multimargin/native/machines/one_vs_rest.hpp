@@ -9,10 +9,6 @@
 // The classes are independent: each variable of a row moves by itself.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <string_view>
-
 #include "machines/box.hpp"
 
 namespace multimargin::machines {
@@ -29,8 +25,7 @@ class OneVsRest {
   static Update find_update(std::string_view name) { return find_box_update(name); }
 
   // relax multiplies the step (1 is the exact solve, up to 2 still descends).
-  OneVsRest(Index /*m*/, Update update, std::uint64_t /*seed*/, double relax = 1.0)
-      : update_(update), relax_(relax) {}
+  OneVsRest(Index /*m*/, Update update, std::uint64_t /*seed*/, double relax = 1.0) : update_(update), relax_(relax) {}
 
   // Y_r x_r: beta from alpha, gamma from G.
   static MULTIMARGIN_INLINE auto beta_of(const double* x, Index own) {

@@ -10,17 +10,9 @@
 //
 // Every update is a function (problem, z): z holds a feasible point on entry and a feasible point with a smaller or
 // equal objective on return. sort, pivot, bisection and fixed-point return the exact minimiser (to rounding) for any z;
-// smo returns it in the limit of its own iteration; frank-wolfe makes one step. Each z_r of at most kSmallest * C is set
-// to exactly 0.
+// smo returns it in the limit of its own iteration; frank-wolfe makes one step. Each z_r of at most kSmallest * C is
+// set to exactly 0.
 #pragma once
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <functional>
-#include <string_view>
-#include <type_traits>
-#include <utility>
 
 #include "base/counts.hpp"
 #include "base/random.hpp"
@@ -62,8 +54,8 @@ MULTIMARGIN_INLINE void threshold(const SimplexProblem<Count>& p, double theta, 
   close_sum(p, [&](Index r) { return p.D[r] - theta; }, z);
 }
 
-// The classes that can be active: theta >= max D - C, because no term of phi alone exceeds C. Copies their D to work and
-// returns their number. Of a few classes all are taken, because leaving some out saves nothing.
+// The classes that can be active: theta >= max D - C, because no term of phi alone exceeds C. Copies their D to work
+// and returns their number. Of a few classes all are taken, because leaving some out saves nothing.
 template <class Count>
 MULTIMARGIN_INLINE Count candidates(const SimplexProblem<Count>& p) {
   if constexpr (kAnyCount<Count>) {
@@ -94,8 +86,8 @@ MULTIMARGIN_INLINE void sort_descending(double* x, Count count) {
   }
 }
 
-// Exact finish of the iterative root finders: Newton's method on the convex, piecewise linear phi from a point theta at or
-// below the root,
+// Exact finish of the iterative root finders: Newton's method on the convex, piecewise linear phi from a point theta at
+// or below the root,
 //     theta <- (sum_{D_r > theta} D_r - C) / |{D_r > theta}|.                 (CS01, Eq. 42)
 // theta grows and the set shrinks; once the set repeats, theta is exact.
 template <class Count>
@@ -115,8 +107,7 @@ double finish_exactly(const SimplexProblem<Count>& p, double theta) {
 // A point at or below theta: max D - C, and the root if every class were active.
 template <class Count>
 double lower_bound(const SimplexProblem<Count>& p) {
-  return std::max(max_of(p.D, p.m) - p.C,
-                  (sum_of(p.D, p.m) - p.C) / static_cast<double>(p.m));
+  return std::max(max_of(p.D, p.m) - p.C, (sum_of(p.D, p.m) - p.C) / static_cast<double>(p.m));
 }
 
 // Sort (Blondel et al., Algorithm 2): with mu = D descending and
@@ -168,9 +159,8 @@ void update_pivot(const SimplexProblem<Count>& p, double* z) {
   threshold(p, (sum - p.C) / static_cast<double>(rho), z);
 }
 
-// Bisection (Blondel et al., Algorithm 3) on phi, in the bracket [lower_bound, max D], until
-// |phi| <= tau C (at most 60 halvings). Without a tau, until |phi| <= 1e-6 C, then finish_exactly from the
-// lower end: the result is exact.
+// Bisection (Blondel et al., Algorithm 3) on phi, in the bracket [lower_bound, max D], until |phi| <= tau C (at most 60
+// halvings). Without a tau, until |phi| <= 1e-6 C, then finish_exactly from the lower end: the result is exact.
 template <class Count>
 void update_bisection(const SimplexProblem<Count>& p, double* z) {
   double low = lower_bound(p);
@@ -178,8 +168,7 @@ void update_bisection(const SimplexProblem<Count>& p, double* z) {
   double theta = low;
   for (int step = 0; step < 60; ++step) {
     theta = low + 0.5 * (high - low);
-    const double phi =
-        sum_over(p.m, [&](auto r) { return std::max(p.D[r] - theta, 0.0); }) - p.C;
+    const double phi = sum_over(p.m, [&](auto r) { return std::max(p.D[r] - theta, 0.0); }) - p.C;
     (phi < 0.0 ? high : low) = theta;
     if (std::abs(phi) <= (p.tau > 0.0 ? p.tau : 1e-6) * p.C) break;
   }
@@ -187,8 +176,8 @@ void update_bisection(const SimplexProblem<Count>& p, double* z) {
 }
 
 // Fixed point (CS01, Eq. 38-40): theta <- (sum_r max(theta, D_r) - C) / m. From below it converges to the root with
-// factor 1 - u/m, u = |{D_r > theta}|. Stops when a step is under 1e-9 C or after 100 steps; then finish_exactly, so that
-// slow cases (m large, u small) are exact too.
+// factor 1 - u/m, u = |{D_r > theta}|. Stops when a step is under 1e-9 C or after 100 steps; then finish_exactly, so
+// that slow cases (m large, u small) are exact too.
 template <class Count>
 void update_fixed_point(const SimplexProblem<Count>& p, double* z) {
   double theta = lower_bound(p);
@@ -203,9 +192,9 @@ void update_fixed_point(const SimplexProblem<Count>& p, double* z) {
 }
 
 // SMO (Blondel et al., supplement A): exact steps on two classes a, b, with u = D - z (the gradient over K_ii), u_a the
-// largest and u_b the smallest among z_b > 0: lambda = min((u_a - u_b) / 2, z_b), z_a += lambda, z_b -= lambda. Ends when
-// u_a - u_b <= tau C, which bounds the error of every z_r, or after 50 m steps. Without a tau it ends at 1e-3 C, and
-// finish_exactly continues from u_b, because the steps alone are exact only in the limit. u_b is at or below theta,
+// largest and u_b the smallest among z_b > 0: lambda = min((u_a - u_b) / 2, z_b), z_a += lambda, z_b -= lambda. Ends
+// when u_a - u_b <= tau C, which bounds the error of every z_r, or after 50 m steps. Without a tau it ends at 1e-3 C,
+// and finish_exactly continues from u_b, because the steps alone are exact only in the limit. u_b is at or below theta,
 // because D_r - u_b >= z_r for all z_r > 0.
 template <class Count>
 void update_smo(const SimplexProblem<Count>& p, double* z) {

@@ -4,14 +4,9 @@
 //                                      alpha_r = -beta_r           with share = 1     (otherwise)
 //     beta_r <= C  (Shape::kBounded)
 //
-// weston_watkins.hpp, lee_lin_wahba.hpp and msvm2.hpp each define one Shape. The listed rows (machine.hpp) of all of them
-// hold -beta_r and, for the own class, alpha_y.
+// weston_watkins.hpp, lee_lin_wahba.hpp and msvm2.hpp each define one Shape. The listed rows (machine.hpp) of all of
+// them hold -beta_r and, for the own class, alpha_y.
 #pragma once
-
-#include <algorithm>
-#include <cstdint>
-#include <string_view>
-#include <vector>
 
 #include "machines/box.hpp"
 #include "machines/clipped_sum.hpp"
@@ -43,15 +38,15 @@ class WrongClassMachine {
   using Update = BoxUpdate;
   static constexpr std::string_view kName = Shape::kName;
   static constexpr bool kSharesMean = Shape::kSharesMean;
-  static constexpr bool kSumsToZero = true;    // rows of alpha
-  static constexpr bool kTwoSided = true;      // a variable may have both bounds
-  static constexpr Index kLeastClasses = 2;    // listed, for a sample to move: the own class and another
+  static constexpr bool kSumsToZero = true;  // rows of alpha
+  static constexpr bool kTwoSided = true;    // a variable may have both bounds
+  static constexpr Index kLeastClasses = 2;  // listed, for a sample to move: the own class and another
 
   static Update find_update(std::string_view name) { return find_box_update(name); }
 
   // relax multiplies the step (1 is the exact solve, up to 2 still descends).
   WrongClassMachine(Index m, Update update, std::uint64_t /*seed*/, double relax = 1.0)
-      : update_(update), relax_(relax), share_(share_of(m)), a_(static_cast<std::size_t>(m)) {}
+      : update_(update), relax_(relax), share_(share_of(m)), a_(m) {}
 
   // Of a plain row.
   static MULTIMARGIN_INLINE RowMeasure measure(const double* G, const double* alpha, Index y, double C, Index m) {
@@ -153,10 +148,10 @@ class WrongClassMachine {
     double before = 0.0;
     for (Index r = 0; r < count; ++r) {
       const double beta = -row[r];
-      a_[static_cast<std::size_t>(r)] = beta - step * gamma(r);
+      a_[r] = beta - step * gamma(r);
       before += r == own ? 0.0 : beta;
     }
-    a_[static_cast<std::size_t>(own)] = -kInfinity;
+    a_[own] = -kInfinity;
     const double* a = a_.data();
     const double sigma = clipped_sum_root(count, [a](Index r) { return a[r]; }, c, Shape::most(C), before);
     for (Index r = 0; r < count; ++r) row[r] = -(a[r] + c * sigma);
@@ -168,9 +163,8 @@ class WrongClassMachine {
     auto gamma = gamma_of(G, own);
     auto beta = [row](Index r) { return -row[r]; };
     const double most = Shape::most_of_vertex(C), coupling = kSharesMean ? -share_ : 1.0;
-    const double t = k > 0.0 ? box::frank_wolfe_length(count, beta, gamma, own, most, coupling,
-                                                       box::step_length(relax_, k))
-                             : 1.0;
+    const double t =
+        k > 0.0 ? box::frank_wolfe_length(count, beta, gamma, own, most, coupling, box::step_length(relax_, k)) : 1.0;
     for (Index r = 0; r < count; ++r)
       if (r != own) row[r] -= t * (box::vertex(-row[r], gamma(r), most) + row[r]);
     settle(own, C, count, row);

@@ -1,15 +1,8 @@
 // Samples of zeros and one other value, `scale`: dense, or sparse with all entries equal. Columns are bytes that lie
-// feature by feature in panels. A row adds up the lines of its features, which counts the features it has in common with
-// each column. Every kernel is a function of that count and of the two rows' own counts a and b:
-// <a,b> = scale^2 common,  |a-b|^2 = scale^2 (a + b - 2 common),  |a-b|_1 = scale (a + b - 2 common).
+// feature by feature in panels. A row adds up the lines of its features, which counts the features it has in common
+// with each column. Every kernel is a function of that count and of the two rows' own counts a and b: <a,b> = scale^2
+// common,  |a-b|^2 = scale^2 (a + b - 2 common),  |a-b|_1 = scale (a + b - 2 common).
 #pragma once
-
-#include <algorithm>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <stdexcept>
-#include <vector>
 
 #include "base/aligned_buffer.hpp"
 #include "samples/samples.hpp"
@@ -122,12 +115,12 @@ class BinarySamples final : public Samples, public TileSource<std::uint8_t>, pub
   }
 
   std::unique_ptr<RowTiles<std::uint8_t>> row_tiles(const Samples& a, Comparison,
-                                                      std::type_identity<std::uint8_t>) const override {
+                                                    std::type_identity<std::uint8_t>) const override {
     return std::make_unique<Tiles<std::uint8_t>>(static_cast<const BinarySamples&>(a), *this);
   }
 
   std::unique_ptr<RowTiles<std::int32_t>> row_tiles(const Samples& a, Comparison,
-                                                      std::type_identity<std::int32_t>) const override {
+                                                    std::type_identity<std::int32_t>) const override {
     return std::make_unique<Tiles<std::int32_t>>(static_cast<const BinarySamples&>(a), *this);
   }
 

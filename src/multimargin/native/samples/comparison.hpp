@@ -1,8 +1,6 @@
 // How two rows are compared: by the one number that a kernel is a function of.
 #pragma once
 
-#include <cmath>
-
 #include "base/platform.hpp"
 
 namespace multimargin::samples {

@@ -1,8 +1,6 @@
-// Dense samples stored feature-major (d x n): differences or products are accumulated directly, with SIMD across samples.
-// No large norms cancel, and no BLAS is needed; best for few features.
+// Dense samples stored feature-major (d x n): differences or products are accumulated directly, with SIMD across
+// samples. No large norms cancel, and no BLAS is needed; best for few features.
 #pragma once
-
-#include <algorithm>
 
 #include "base/aligned_buffer.hpp"
 #include "samples/samples.hpp"
@@ -51,7 +49,9 @@ class DenseDirect final : public FloatSamples<T> {
     return std::make_unique<DenseDirect>(copy->data(), count, this->d(), copy);
   }
 
-  bool comparable_with(const Samples& other) const override { return dynamic_cast<const DenseDirect*>(&other) != nullptr; }
+  bool comparable_with(const Samples& other) const override {
+    return dynamic_cast<const DenseDirect*>(&other) != nullptr;
+  }
 
   TileShape tile_shape(Index q, Index width, bool split_rows) const override {
     const Index rows = std::min<Index>(q, 64), chunks = split_rows ? (q + rows - 1) / rows : 1;
@@ -60,7 +60,8 @@ class DenseDirect final : public FloatSamples<T> {
 
   double value_flops(const Samples&) const override { return 3.0 * this->d() + this->transform_flops; }
 
-  std::unique_ptr<RowTiles<T>> row_tiles(const Samples& a, Comparison comparison, std::type_identity<T>) const override {
+  std::unique_ptr<RowTiles<T>> row_tiles(const Samples& a, Comparison comparison,
+                                         std::type_identity<T>) const override {
     return std::make_unique<Tiles>(static_cast<const DenseDirect&>(a), *this, comparison);
   }
 
@@ -109,7 +110,8 @@ class DenseDirect final : public FloatSamples<T> {
         if (whole && q_ <= few_rows)
           panel_tile<comparison>(rows_.data(), q_, b_.xt_ + j, b_.n(), b_.d(), out, ld);
         else
-          panel_tile<comparison>(rows_.data(), q_, pack(j, std::min(panel_width, end - j)), panel_width, b_.d(), out, ld);
+          panel_tile<comparison>(rows_.data(), q_, pack(j, std::min(panel_width, end - j)), panel_width, b_.d(), out,
+                                 ld);
       }
     }
 

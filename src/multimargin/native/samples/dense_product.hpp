@@ -2,8 +2,6 @@
 // would mostly spend its time packing.
 #pragma once
 
-#include <algorithm>
-
 #include "base/aligned_buffer.hpp"
 #include "base/blas.hpp"
 #include "samples/samples.hpp"
@@ -67,7 +65,9 @@ class DenseProduct final : public FloatSamples<T> {
     return std::make_unique<DenseProduct>(copy->data(), count, this->d(), copy);
   }
 
-  bool comparable_with(const Samples& other) const override { return dynamic_cast<const DenseProduct*>(&other) != nullptr; }
+  bool comparable_with(const Samples& other) const override {
+    return dynamic_cast<const DenseProduct*>(&other) != nullptr;
+  }
 
   Expansion expansion(Comparison comparison) const override {
     if (comparison != Comparison::squared_distance) return {};
@@ -81,7 +81,8 @@ class DenseProduct final : public FloatSamples<T> {
 
   double value_flops(const Samples&) const override { return 2.0 * this->d() + this->transform_flops; }
 
-  std::unique_ptr<RowTiles<T>> row_tiles(const Samples& a, Comparison comparison, std::type_identity<T>) const override {
+  std::unique_ptr<RowTiles<T>> row_tiles(const Samples& a, Comparison comparison,
+                                         std::type_identity<T>) const override {
     blas::require<T>();
     return std::make_unique<Tiles>(static_cast<const DenseProduct&>(a), *this, comparison);
   }
@@ -99,7 +100,8 @@ class DenseProduct final : public FloatSamples<T> {
 
   class Tiles final : public RowTiles<T> {
    public:
-    Tiles(const DenseProduct& a, const DenseProduct& b, Comparison comparison) : a_(a), b_(b), comparison_(comparison) {}
+    Tiles(const DenseProduct& a, const DenseProduct& b, Comparison comparison)
+        : a_(a), b_(b), comparison_(comparison) {}
 
     void load(const Index* ids, Index q) override {
       q_ = q;

@@ -1,12 +1,6 @@
 // Floating-point values that are small integers times one scale: check and conversion.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <optional>
-#include <utility>
-
 #include "base/platform.hpp"
 
 namespace multimargin::samples {
@@ -16,8 +10,8 @@ namespace multimargin::samples {
 template <class T>
 inline constexpr double grid_tolerance = 4 * std::numeric_limits<T>::epsilon();
 
-// For k_i = round(x_i / scale): the excess of |x_i - k_i scale| over its tolerance (if not positive, all values are on the
-// grid), the smallest and the largest k_i.
+// For k_i = round(x_i / scale): the excess of |x_i - k_i scale| over its tolerance (if not positive, all values are on
+// the grid), the smallest and the largest k_i.
 struct GridPart {
   double excess, low, high;
 };

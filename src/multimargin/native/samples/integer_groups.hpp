@@ -4,15 +4,6 @@
 // two numbers with AVX2, else one feature at a time in plain loops.
 #pragma once
 
-#include <algorithm>
-#include <atomic>
-#include <cstdint>
-#include <stdexcept>
-#include <string>
-#include <type_traits>
-#include <utility>
-
-#include "base/platform.hpp"
 #include "samples/samples.hpp"
 
 namespace multimargin::samples {
@@ -25,8 +16,7 @@ inline constexpr const char* integer_simd_names[] = {"portable", "avx2", "vnni"}
 inline IntegerSimd machine_integer_simd() {
 #if MULTIMARGIN_X86
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512vnni"))
+  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni"))
     return IntegerSimd::vnni;
   if (__builtin_cpu_supports("avx2")) return IntegerSimd::avx2;
 #endif
@@ -88,8 +78,8 @@ MULTIMARGIN_CLONES void add_features_portable(const RowGroup<1>* groups, Index c
 }
 
 template <class S>
-void add_wide_features_portable(const RowGroup<1>* groups, Index count, const unsigned char* panel, double* sums,
-                                Index, Index period) {
+void add_wide_features_portable(const RowGroup<1>* groups, Index count, const unsigned char* panel, double* sums, Index,
+                                Index period) {
   for (Index first = 0; first < count; first += period) {
     std::int32_t part[integer_panel] = {};
     add_features_portable<S>(groups + first, std::min(period, count - first), panel, part, integer_panel);
@@ -194,11 +184,16 @@ GroupFormat group_format(IntegerSimd simd) {
   if (simd == IntegerSimd::vnni) {
     constexpr bool bytes = std::is_same_v<S, std::uint8_t>;
     using Products = std::conditional_t<bytes, vnni::FourFeatures, vnni::TwoFeatures<S>>;
-    return {bytes ? 4 : 2, bytes ? 128 : 0, vnni::add_groups<Products, 1>, vnni::add_wide_groups<Products, 1>,
-            vnni::add_groups<Products, joint_rows>, vnni::add_wide_groups<Products, joint_rows>};
+    return {bytes ? 4 : 2,
+            bytes ? 128 : 0,
+            vnni::add_groups<Products, 1>,
+            vnni::add_wide_groups<Products, 1>,
+            vnni::add_groups<Products, joint_rows>,
+            vnni::add_wide_groups<Products, joint_rows>};
   }
   if (simd == IntegerSimd::avx2)
-    return {2, 0, avx2::add_groups<avx2::TwoFeatures<S>, 1>, avx2::add_wide_groups<avx2::TwoFeatures<S>, 1>, nullptr, nullptr};
+    return {2,       0,      avx2::add_groups<avx2::TwoFeatures<S>, 1>, avx2::add_wide_groups<avx2::TwoFeatures<S>, 1>,
+            nullptr, nullptr};
 #else
   (void)simd;
 #endif

@@ -1,6 +1,6 @@
-// AddGroups and AddWideGroups for one instruction set, with the sums of all rows in registers. integer_groups.hpp includes
-// this file once per instruction set, inside the namespace of that set, with MULTIMARGIN_TARGET as the attribute of its
-// functions.
+// AddGroups and AddWideGroups for one instruction set, with the sums of all rows in registers. integer_groups.hpp
+// includes this file once per instruction set, inside the namespace of that set, with MULTIMARGIN_TARGET as the
+// attribute of its functions.
 //
 // s[i] is register i % columns of row i / columns. The numbers i are template arguments, because the compiler keeps the
 // registers in memory if they are indexed in a loop.

@@ -1,10 +1,6 @@
-// Rows of small integers as lists of groups for the products of integer_groups.hpp, cut into stretches of features. Four
-// rows share one list if most of their groups are not zero.
+// Rows of small integers as lists of groups for the products of integer_groups.hpp, cut into stretches of features.
+// Four rows share one list if most of their groups are not zero.
 #pragma once
-
-#include <algorithm>
-#include <utility>
-#include <vector>
 
 #include "samples/integer_groups.hpp"
 
@@ -13,15 +9,11 @@ namespace multimargin::samples {
 template <class S>
 class GroupLists {
  public:
-  // Rows of d features; `line_bytes` from one line of a panel to the next; stretches of `stretch` features, a multiple of
-  // the group size unless it is d.
+  // Rows of d features; `line_bytes` from one line of a panel to the next; stretches of `stretch` features, a multiple
+  // of the group size unless it is d.
   GroupLists(GroupFormat format, Index d, Index line_bytes, Index stretch)
-      : format_(format),
-        d_(d),
-        line_bytes_(line_bytes),
-        groups_((d + format.group - 1) / format.group),
-        stretch_((stretch + format.group - 1) / format.group),
-        stretches_((groups_ + stretch_ - 1) / stretch_) {}
+      : format_(format), d_(d), line_bytes_(line_bytes), groups_((d + format.group - 1) / format.group),
+        stretch_((stretch + format.group - 1) / format.group), stretches_((groups_ + stretch_ - 1) / stretch_) {}
 
   // Lists the rows row_of(0), .., row_of(q - 1).
   template <class RowOf>

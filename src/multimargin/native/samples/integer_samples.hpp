@@ -2,11 +2,6 @@
 // distances fit, otherwise summed in double.
 #pragma once
 
-#include <algorithm>
-#include <cstring>
-#include <limits>
-#include <stdexcept>
-
 #include "base/aligned_buffer.hpp"
 #include "samples/integer_groups.hpp"
 #include "samples/integer_rows.hpp"
@@ -44,8 +39,7 @@ class IntegerSamples final : public Samples, public TileSource<std::int32_t>, pu
   std::unique_ptr<Samples> take(const Index* ids, Index count) const override {
     auto copy = std::make_shared<std::vector<S>>(count * d());
     for (Index k = 0; k < count; ++k) std::copy_n(x_ + ids[k] * d(), d(), copy->data() + k * d());
-    return std::unique_ptr<Samples>(
-        new IntegerSamples(copy->data(), count, d(), scale_, format_, bounds_, copy));
+    return std::unique_ptr<Samples>(new IntegerSamples(copy->data(), count, d(), scale_, format_, bounds_, copy));
   }
 
   bool comparable_with(const Samples& other) const override {
@@ -72,7 +66,7 @@ class IntegerSamples final : public Samples, public TileSource<std::int32_t>, pu
   double value_flops(const Samples&) const override { return 0.5 * static_cast<double>(d()) + transform_flops; }
 
   std::unique_ptr<RowTiles<std::int32_t>> row_tiles(const Samples& a, Comparison,
-                                                      std::type_identity<std::int32_t>) const override {
+                                                    std::type_identity<std::int32_t>) const override {
     return std::make_unique<Tiles<std::int32_t>>(static_cast<const IntegerSamples&>(a), *this);
   }
 
@@ -89,7 +83,7 @@ class IntegerSamples final : public Samples, public TileSource<std::int32_t>, pu
 
  private:
   struct Bounds {
-    bool narrow;            // squared distances fit 32 bits
+    bool narrow;           // squared distances fit 32 bits
     std::int32_t largest;  // absolute value
   };
 
@@ -97,14 +91,8 @@ class IntegerSamples final : public Samples, public TileSource<std::int32_t>, pu
 
   IntegerSamples(const S* x, Index n, Index d, double scale, GroupFormat format, Bounds bounds,
                  std::shared_ptr<const void> owner)
-      : Samples(n, d),
-        x_(x),
-        owner_(std::move(owner)),
-        scale_(scale),
-        format_(format),
-        bounds_(bounds),
-        line_bytes_(line_bytes_of(format.group)),
-        panel_bytes_((d + format.group - 1) / format.group * line_bytes_) {
+      : Samples(n, d), x_(x), owner_(std::move(owner)), scale_(scale), format_(format), bounds_(bounds),
+        line_bytes_(line_bytes_of(format.group)), panel_bytes_((d + format.group - 1) / format.group * line_bytes_) {
     if (panel_bytes_ > std::numeric_limits<std::uint32_t>::max())
       throw std::length_error("integer samples: too many features");
     pack();

@@ -1,17 +1,11 @@
-// Samples: n immutable rows of d features, and tiles of compared values (inner products or distances) between the rows of
-// two of them. The concrete kinds are in dense_product.hpp, dense_direct.hpp, integer_samples.hpp, binary_samples.hpp and
-// sparse_samples.hpp. kernel/kernel_block.hpp turns tiles into kernel values.
+// Samples: n immutable rows of d features, and tiles of compared values (inner products or distances) between the rows
+// of two of them. The concrete kinds are in dense_product.hpp, dense_direct.hpp, integer_samples.hpp,
+// binary_samples.hpp and sparse_samples.hpp. kernel/kernel_block.hpp turns tiles into kernel values.
 #pragma once
 
-#include <algorithm>
-#include <limits>
-#include <memory>
 #include <mutex>
-#include <type_traits>
-#include <vector>
 
 #include "base/aligned_buffer.hpp"
-#include "base/platform.hpp"
 #include "samples/comparison.hpp"
 
 namespace multimargin::samples {
@@ -101,7 +95,8 @@ class TileSource {
  public:
   virtual ~TileSource() = default;
   // `a` must be comparable with these, and both must outlive the result.
-  virtual std::unique_ptr<RowTiles<Raw>> row_tiles(const Samples& a, Comparison comparison, std::type_identity<Raw>) const = 0;
+  virtual std::unique_ptr<RowTiles<Raw>> row_tiles(const Samples& a, Comparison comparison,
+                                                   std::type_identity<Raw>) const = 0;
 };
 
 // Samples whose raw values always have the floating-point type Raw.
@@ -132,8 +127,8 @@ void fill_by_panels(Index panel_width, Index q, Index begin, Index end, Raw* til
   }
 }
 
-// The width of tiles if `width` columns are divided `chunks` times: `largest`, or less if that would give fewer than about
-// 16 tiles, but at least `least` (largest >= least).
+// The width of tiles if `width` columns are divided `chunks` times: `largest`, or less if that would give fewer than
+// about 16 tiles, but at least `least` (largest >= least).
 inline Index shared_columns(Index width, Index chunks, Index least, Index largest) {
   return std::clamp(round_up(width * chunks / 16 + 1, tile_alignment), least, largest);
 }

@@ -1,11 +1,6 @@
-// Sparse samples: compressed rows (CSR) and the same matrix by compressed columns (CSC). A row of a visits only the columns
-// of b that it has itself, so the work is proportional to the number of common features.
+// Sparse samples: compressed rows (CSR) and the same matrix by compressed columns (CSC). A row of a visits only the
+// columns of b that it has itself, so the work is proportional to the number of common features.
 #pragma once
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <stdexcept>
 
 #include "samples/samples.hpp"
 
@@ -60,7 +55,9 @@ class SparseRows : public FloatSamples<double> {
   // Row i in `row`.
   virtual void copy_row(Index i, std::vector<Entry>& row) const = 0;
   virtual Index nnz() const = 0;
-  bool comparable_with(const Samples& other) const override { return dynamic_cast<const SparseRows*>(&other) != nullptr; }
+  bool comparable_with(const Samples& other) const override {
+    return dynamic_cast<const SparseRows*>(&other) != nullptr;
+  }
 };
 
 template <class T, class I>
@@ -68,8 +65,8 @@ class SparseSamples final : public SparseRows {
  public:
   using Entry = SparseRows::Entry;
 
-  // rows: n lines with indices below d; columns: d lines with indices below n. The caller checks both, and `owner` keeps
-  // them alive. If the indices of some column do not ascend, the columns are replaced by a sorted copy.
+  // rows: n lines with indices below d; columns: d lines with indices below n. The caller checks both, and `owner`
+  // keeps them alive. If the indices of some column do not ascend, the columns are replaced by a sorted copy.
   SparseSamples(Compressed<T, I> rows, Compressed<T, I> columns, Index n, Index d, std::shared_ptr<const void> owner)
       : SparseRows(n, d), rows_(rows), columns_(columns), owner_(std::move(owner)) {
     if (is_sorted(columns, d)) return;
@@ -103,8 +100,8 @@ class SparseSamples final : public SparseRows {
     return {l1_norms().data(), 1.0};
   }
 
-  // One row at a time. Its sums fit the second-level cache. Tiles are not too narrow, because finding where a tile cuts a
-  // column costs as much as many additions.
+  // One row at a time. Its sums fit the second-level cache. Tiles are not too narrow, because finding where a tile cuts
+  // a column costs as much as many additions.
   TileShape tile_shape(Index, Index width, bool split_rows) const override {
     constexpr Index least = 2048, largest = 32768;
     return {1, split_rows ? largest : shared_columns(width, 1, least, largest)};
@@ -116,7 +113,7 @@ class SparseSamples final : public SparseRows {
   }
 
   std::unique_ptr<RowTiles<double>> row_tiles(const Samples& a, Comparison comparison,
-                                                std::type_identity<double>) const override {
+                                              std::type_identity<double>) const override {
     return std::make_unique<Tiles>(static_cast<const SparseRows&>(a), *this, comparison);
   }
 

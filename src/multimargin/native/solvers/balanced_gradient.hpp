@@ -1,8 +1,6 @@
 // A balanced block, for the projected gradient method.
 #pragma once
 
-#include <utility>
-
 #include "base/reduce.hpp"
 #include "solvers/balanced_set.hpp"
 #include "solvers/sparse_product.hpp"

@@ -5,16 +5,6 @@
 // where lambda is the root of the nondecreasing, piecewise linear  excess(lambda) = sum_i z_i(lambda) - total.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstddef>
-#include <limits>
-#include <stdexcept>
-#include <string_view>
-#include <vector>
-
-#include "base/platform.hpp"
 #include "base/reduce.hpp"
 #include "machines/machine.hpp"
 
@@ -43,7 +33,7 @@ class BalancedSet {
  public:
   // The arrays must outlive the set. Throws std::invalid_argument if no point is feasible.
   BalancedSet(const double* low, const double* high, Index q, double total, BalancedRoot root)
-      : low_(low), high_(high), q_(q), total_(total), root_(root), shifted_(static_cast<std::size_t>(q)) {
+      : low_(low), high_(high), q_(q), total_(total), root_(root), shifted_(q) {
     for (Index i = 0; i < q; ++i)
       if (!(low[i] <= high[i] && std::isfinite(high[i] - low[i])))
         throw std::invalid_argument("low and high must be finite, and low at most high");
@@ -96,7 +86,7 @@ class BalancedSet {
   Sum add_up() const {
     Sum sum{0.0, std::abs(total_), 0};
     for (Index i = 0; i < q_; ++i) {
-      const double value = shifted_[static_cast<std::size_t>(i)], z = std::clamp(value, low_[i], high_[i]);
+      const double value = shifted_[i], z = std::clamp(value, low_[i], high_[i]);
       sum.total += z;
       sum.size += std::abs(z);
       sum.free += low_[i] < value && value < high_[i];
@@ -110,7 +100,7 @@ class BalancedSet {
 
   // z_i, given w_i. A value that differs from a bound only by the rounding of w_i + lambda is set to the bound.
   double bounded(Index i, double w) const {
-    const double value = shifted_[static_cast<std::size_t>(i)];
+    const double value = shifted_[i];
     const double noise = std::min(kNoise * (std::abs(w) + std::abs(value - w)), kSmallest * (high_[i] - low_[i]));
     return value - low_[i] <= noise ? low_[i] : high_[i] - value <= noise ? high_[i] : value;
   }
@@ -146,7 +136,8 @@ class BalancedSet {
     return 2 * w_.size();
   }
 
-  // The median of the breakpoints in the bracket, of all samples or of a few. Every listed sample has a breakpoint there.
+  // The median of the breakpoints in the bracket, of all samples or of a few. Every listed sample has a breakpoint
+  // there.
   double median(double lower, double upper, bool exact) {
     const std::size_t step = exact ? 1 : w_.size() / kSample + 1;
     points_.clear();
@@ -235,7 +226,7 @@ class BalancedSet {
   double total_;
   BalancedRoot root_;
   double close_;
-  std::vector<double> shifted_;            // w + lambda so far
+  std::vector<double> shifted_;           // w + lambda so far
   std::vector<double> w_, lows_, highs_;  // of the samples with a breakpoint in the bracket
   std::vector<double> points_;            // breakpoints
 };

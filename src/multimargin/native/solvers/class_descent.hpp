@@ -6,17 +6,9 @@
 // the other, so that a gradient stays in a core's own cache, or several at a time on threads.
 #pragma once
 
-#include <algorithm>
-#include <atomic>
-#include <cmath>
-#include <cstdint>
-#include <numeric>
-#include <utility>
-#include <vector>
-
-#include "base/gather.hpp"
 #include "base/interrupt.hpp"
 #include "base/reduce.hpp"
+#include "base/row_loops.hpp"
 #include "machines/machine.hpp"
 #include "solvers/class_rows.hpp"
 #include "solvers/face.hpp"
@@ -26,8 +18,8 @@ namespace multimargin::solvers {
 
 using namespace machines;
 
-// One class of a block. Its gradient is of type S. Float has half the memory traffic of double; its rounding errors, some
-// 1e-7 per hundred updates, vanish when the next round computes the gradient afresh.
+// One class of a block. Its gradient is of type S. Float has half the memory traffic of double; its rounding errors,
+// some 1e-7 per hundred updates, vanish when the next round computes the gradient afresh.
 template <class Machine, class T, class S>
 class ClassProblem {
  public:
@@ -43,19 +35,19 @@ class ClassProblem {
   // block). Members that are no longer listed are removed when they are many.
   void load(Index r, const std::vector<std::int32_t>& listed, ClassRows<T>& rows) {
     rows_ = &rows;
-    for (std::int32_t i : listed) at_[size(source_.ids[i])] = kListed;
+    for (std::int32_t i : listed) at_[source_.ids[i]] = kListed;
     kept_.clear();
     for (Index j = 0; j < rows.size(); ++j)
-      if (at_[size(rows.ids()[j])] == kListed) kept_.push_back(static_cast<std::int32_t>(j));
+      if (at_[rows.ids()[j]] == kListed) kept_.push_back(static_cast<std::int32_t>(j));
     if (static_cast<double>(rows.size()) * (1.0 - kIdle) > static_cast<double>(kept_.size())) rows.retain(kept_);
-    for (Index j = 0; j < rows.size(); ++j) at_[size(rows.ids()[j])] = static_cast<std::int32_t>(j);
+    for (Index j = 0; j < rows.size(); ++j) at_[rows.ids()[j]] = static_cast<std::int32_t>(j);
     for (std::int32_t i : listed)
-      if (at_[size(source_.ids[i])] == kListed) {
-        at_[size(source_.ids[i])] = static_cast<std::int32_t>(rows.size());
+      if (at_[source_.ids[i]] == kListed) {
+        at_[source_.ids[i]] = static_cast<std::int32_t>(rows.size());
         rows.add(source_.ids[i]);
       }
     resize(r, rows.size());
-    for (Index j = 0; j < n_; ++j) load(j, position_[size(rows.ids()[j])]);
+    for (Index j = 0; j < n_; ++j) load(j, position_[rows.ids()[j]]);
   }
 
   // Loads class r with all samples of the block as members, which use their whole kernel rows.
@@ -63,7 +55,7 @@ class ClassProblem {
     rows_ = nullptr;
     resize(r, b_.q);
     for (Index j = 0; j < n_; ++j) {
-      at_[size(source_.ids[j])] = static_cast<std::int32_t>(j);
+      at_[source_.ids[j]] = static_cast<std::int32_t>(j);
       load(j, j);
     }
   }
@@ -96,17 +88,17 @@ class ClassProblem {
   // Hands alpha and G back to the block.
   void store() {
     for (Index j = 0; j < n_; ++j) {
-      const Index i = members_[size(j)];
+      const Index i = members_[j];
       if (i < 0) continue;
-      b_.alpha[i * b_.m + r_] = alpha_[size(j)];
-      b_.G[i * b_.m + r_] = static_cast<double>(G_[size(j)]);
+      b_.alpha[i * b_.m + r_] = alpha_[j];
+      b_.G[i * b_.m + r_] = static_cast<double>(G_[j]);
     }
     std::fill(at_.begin(), at_.end(), -1);
   }
 
   // The interface of face.hpp: samples by their numbers in the block, each with one variable at most.
   Index samples() const { return n_; }
-  Index sample(Index j) const { return members_[size(j)]; }
+  Index sample(Index j) const { return members_[j]; }
   Index count(Index i) const { return i >= 0 && source_.has_row(i); }
   Index own(Index i) const { return b_.y[i] == r_ ? 0 : -1; }
   Index label(Index, Index) const { return 0; }
@@ -114,8 +106,8 @@ class ClassProblem {
   Index column(Index i) const { return at(i); }
   void read(Index i, double* G, double* alpha) const {
     if (at(i) < 0) return;
-    *G = static_cast<double>(G_[size(at(i))]);
-    *alpha = alpha_[size(at(i))];
+    *G = static_cast<double>(G_[at(i)]);
+    *alpha = alpha_[at(i)];
   }
   Index write(Index i, const double* alpha) { return step(at(i), *alpha); }
 
@@ -126,33 +118,32 @@ class ClassProblem {
   static constexpr int kTogether = 16;
   static constexpr Index kWorkOfVisit = 16;  // in the time of a multiply-add
 
-  static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
-  std::int32_t at(Index i) const { return at_[size(source_.ids[i])]; }
+  std::int32_t at(Index i) const { return at_[source_.ids[i]]; }
 
   void resize(Index r, Index n) {
     r_ = r;
     n_ = n;
-    for (auto* v : {&G_, &rise_, &fall_}) v->assign(size(n), S(0));
-    alpha_.resize(size(n));
-    members_.resize(size(n));
-    list_.resize(size(n));
+    for (auto* v : {&G_, &rise_, &fall_}) v->assign(n, S(0));
+    alpha_.resize(n);
+    members_.resize(n);
+    list_.resize(n);
   }
 
   // Member j is the block's sample i. If that is -1 (the sample has left the block), the member will not move.
   void load(Index j, Index i) {
-    members_[size(j)] = static_cast<std::int32_t>(i);
+    members_[j] = static_cast<std::int32_t>(i);
     if (i < 0) return;
-    alpha_[size(j)] = b_.alpha[i * b_.m + r_];
-    G_[size(j)] = static_cast<S>(b_.G[i * b_.m + r_]);
+    alpha_[j] = b_.alpha[i * b_.m + r_];
+    G_[j] = static_cast<S>(b_.G[i * b_.m + r_]);
     if (source_.has_row(i)) mark(j);
   }
 
   // Which ways the coefficient of member j can go.
   void mark(Index j) {
-    const Index i = members_[size(j)];
+    const Index i = members_[j];
     const double least = kActive * b_.C[i];
-    rise_[size(j)] = Machine::rise(alpha_[size(j)], b_.y[i] == r_, b_.C[i]) > least;
-    fall_[size(j)] = Machine::fall(alpha_[size(j)], b_.y[i] == r_, b_.C[i]) > least;
+    rise_[j] = Machine::rise(alpha_[j], b_.y[i] == r_, b_.C[i]) > least;
+    fall_[j] = Machine::fall(alpha_[j], b_.y[i] == r_, b_.C[i]) > least;
   }
 
   // v_j = [-G_j]_+ if alpha_j can rise, [G_j]_+ if it can fall.
@@ -200,13 +191,13 @@ class ClassProblem {
     const Index listed = list_above(G_.data(), rise_.data(), fall_.data(), n_, cut, list_.data());
     Index updates = 0, work = n_ + listed * kWorkOfVisit;
     for (Index k = 0; k < listed; ++k) {
-      const Index j = list_[size(k)], i = members_[size(j)];
-      const auto G = static_cast<double>(G_[size(j)]);
-      if (violation(G_[size(j)], rise_[size(j)], fall_[size(j)]) <= cut) continue;
-      if (k + 1 < listed) prefetch(list_[size(k + 1)]);
-      double next = alpha_[size(j)];
+      const Index j = list_[k], i = members_[j];
+      const auto G = static_cast<double>(G_[j]);
+      if (violation(G_[j], rise_[j], fall_[j]) <= cut) continue;
+      if (k + 1 < listed) prefetch(list_[k + 1]);
+      double next = alpha_[j];
       machine_.minimise(&G, b_.diag[i], own(i), b_.C[i], 1, &next);
-      if (!(std::abs(next - alpha_[size(j)]) > resolution(&G, b_.diag[i], b_.C[i], 1))) continue;
+      if (!(std::abs(next - alpha_[j]) > resolution(&G, b_.diag[i], b_.C[i], 1))) continue;
       work += step(j, next);
       ++updates;
     }
@@ -217,36 +208,30 @@ class ClassProblem {
 
   // Gives member j the coefficient alpha, and G += K_r[j, :] delta. Returns the work.
   Index step(Index j, double alpha) {
-    const double delta = alpha - alpha_[size(j)];
+    const double delta = alpha - alpha_[j];
     if (delta == 0.0) return 0;
-    alpha_[size(j)] = alpha;
+    alpha_[j] = alpha;
     mark(j);
-    add_row(row(j), n_, delta, G_.data());
+    add_scaled(row(j), n_, delta, G_.data());
     return n_;
   }
 
   // Prefetches the source's row of member j, if that will be read.
   void prefetch(Index j) const {
     if (rows_ && rows_->has_row(j)) return;
-    const T* full = source_.row(members_[size(j)]);
+    const T* full = source_.row(members_[j]);
     const auto columns = static_cast<Index>(position_.size());
     for (Index c = 0; c < columns; c += 64 / static_cast<Index>(sizeof(T))) MULTIMARGIN_PREFETCH(full + c);
   }
 
   // The kernel row of member j against all members; in scratch_ if it is not kept.
   const T* row(Index j) {
-    const T* full = source_.row(members_[size(j)]);
+    const T* full = source_.row(members_[j]);
     if (!rows_) return full;
     if (const T* kept = rows_->row(j, full)) return kept;
-    scratch_.resize(size(n_));
+    scratch_.resize(n_);
     gather_row(full, rows_->ids(), n_, scratch_.data());
     return scratch_.data();
-  }
-
-  // G += delta row.
-  static MULTIMARGIN_CLONES void add_row(const T* __restrict row, Index n, double delta, S* __restrict G) {
-    const S by = static_cast<S>(delta);
-    for (Index j = 0; j < n; ++j) G[j] += by * static_cast<S>(row[j]);
   }
 
   Subproblem<T> b_, one_;  // the block, and the same for one class
@@ -254,27 +239,26 @@ class ClassProblem {
   const std::vector<std::int32_t>& position_;
   Machine machine_;
   Interrupt interrupt_;
-  Index r_ = 0, n_ = 0;               // class, members
-  ClassRows<T>* rows_ = nullptr;      // null: members are all samples of the block
-  std::vector<S> G_, rise_, fall_;    // gradient; 1 where the coefficient can go up or down, else 0
+  Index r_ = 0, n_ = 0;             // class, members
+  ClassRows<T>* rows_ = nullptr;    // null: members are all samples of the block
+  std::vector<S> G_, rise_, fall_;  // gradient; 1 where the coefficient can go up or down, else 0
   std::vector<double> alpha_;
   std::vector<T> scratch_;
-  std::vector<std::int32_t> members_;     // their numbers in the block, or -1
+  std::vector<std::int32_t> members_;  // their numbers in the block, or -1
   std::vector<std::int32_t> list_, kept_;
-  std::vector<std::int32_t> at_;          // of a sample, by its id, among the members, or -1
+  std::vector<std::int32_t> at_;  // of a sample, by its id, among the members, or -1
 };
 
-// Solves the subproblem in place, class by class. Its kernel comes from `source` (rows of n columns) instead of block.K,
-// and `kept` has those kernel rows of the classes that were used before. The result does not depend on the number of
-// threads.
+// Solves the subproblem in place, class by class. Its kernel comes from `source` (rows of n columns) instead of
+// block.K, and `kept` has those kernel rows of the classes that were used before. The result does not depend on the
+// number of threads.
 template <class Machine, class T>
 class ClassDescent {
  public:
   ClassDescent(const Subproblem<T>& block, const KernelSource<T>& source, Index n, Machine machine,
                std::vector<ClassRows<T>>& kept)
-      : b_(block), source_(source), machine_(std::move(machine)), kept_(kept), position_(size(n), -1),
-        listed_(size(block.m)) {
-    for (Index i = 0; i < b_.q; ++i) position_[size(source.ids[i])] = static_cast<std::int32_t>(i);
+      : b_(block), source_(source), machine_(std::move(machine)), kept_(kept), position_(n, -1), listed_(block.m) {
+    for (Index i = 0; i < b_.q; ++i) position_[source.ids[i]] = static_cast<std::int32_t>(i);
   }
 
   // Lists the variables that a change of G by width could move; returns the entries of the classes' kernels.
@@ -284,7 +268,7 @@ class ClassDescent {
       const Index first = i * b_.m;
       auto listed = Machine::listed(b_.G + first, b_.alpha + first, b_.y[i], b_.C[i], b_.m, width);
       for (Index r = 0; r < b_.m; ++r)
-        if (listed(r)) listed_[size(r)].push_back(static_cast<std::int32_t>(i));
+        if (listed(r)) listed_[r].push_back(static_cast<std::int32_t>(i));
     }
     Index entries = 0;
     for (const auto& listed : listed_) entries += static_cast<Index>(listed.size() * listed.size());
@@ -299,30 +283,30 @@ class ClassDescent {
   }
 
  private:
-  static constexpr double kFloatEps = 1e-4;  // the smallest violation that gradients in the precision of float rows can reach
+  static constexpr double kFloatEps =
+      1e-4;  // the smallest violation that gradients in the precision of float rows can reach
 
-  static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
-  Index members(Index r) const { return complete_ ? b_.q : static_cast<Index>(listed_[size(r)].size()); }
+  Index members(Index r) const { return complete_ ? b_.q : static_cast<Index>(listed_[r].size()); }
 
   template <class S>
   DescentResult run_with(DescentOptions limits) {
-    std::vector<Index> order(size(b_.m));  // large ones first, so that threads end together
+    std::vector<Index> order(b_.m);  // large ones first, so that threads end together
     std::iota(order.begin(), order.end(), Index{0});
     std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return members(a) > members(b); });
     double entries = 0.0;
     for (Index r : order) entries += static_cast<double>(members(r)) * static_cast<double>(members(r));
     limits.most_work /= b_.m;
-    std::vector<DescentResult> results(size(b_.m));
+    std::vector<DescentResult> results(b_.m);
     std::atomic<bool> stop{false};
     parallel_tasks(b_.m, worthwhile_threads(limits.n_threads, entries), [&] {
       return [&, problem = ClassProblem<Machine, T, S>(b_, source_, position_, machine_)](Index task) mutable {
-        const Index r = order[size(task)];
+        const Index r = order[task];
         if (complete_)
           problem.load_all(r);
         else
-          problem.load(r, listed_[size(r)], kept_[size(r)]);
+          problem.load(r, listed_[r], kept_[r]);
         try {
-          results[size(r)] = problem.run(limits, stop);
+          results[r] = problem.run(limits, stop);
         } catch (...) {
           stop = true;
           problem.store();
@@ -344,9 +328,9 @@ class ClassDescent {
   Subproblem<T> b_;
   KernelSource<T> source_;
   Machine machine_;
-  std::vector<ClassRows<T>>& kept_;                 // of the classes
-  std::vector<std::int32_t> position_;              // of a sample in the block, by its id, or -1
-  std::vector<std::vector<std::int32_t>> listed_;   // samples of the classes, by their numbers in the block
+  std::vector<ClassRows<T>>& kept_;                // of the classes
+  std::vector<std::int32_t> position_;             // of a sample in the block, by its id, or -1
+  std::vector<std::vector<std::int32_t>> listed_;  // samples of the classes, by their numbers in the block
   bool complete_ = false;
 };
 

@@ -1,12 +1,7 @@
 // Kernel rows for descent class by class: where they come from, and which are kept between rounds.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <utility>
-#include <vector>
-
-#include "base/gather.hpp"
+#include "base/row_loops.hpp"
 #include "solvers/subproblem.hpp"
 
 namespace multimargin::solvers {
@@ -43,14 +38,13 @@ class ClassRows {
   // Keeps the members `kept` (positions, ascending).
   void retain(const std::vector<std::int32_t>& kept) {
     for (std::size_t k = 0; k < kept.size(); ++k) {
-      const auto j = static_cast<std::size_t>(kept[k]);
+      const std::size_t j = kept[k];
       ids_[k] = ids_[j];
       used_[k] = used_[j];
       std::vector<T>& row = rows_[j];
       const auto known = std::lower_bound(kept.begin(), kept.end(), static_cast<std::int32_t>(row.size()));
-      for (auto at = kept.begin(); at != known; ++at)
-        row[static_cast<std::size_t>(at - kept.begin())] = row[static_cast<std::size_t>(*at)];
-      row.resize(static_cast<std::size_t>(known - kept.begin()));
+      for (auto at = kept.begin(); at != known; ++at) row[at - kept.begin()] = row[*at];
+      row.resize(known - kept.begin());
       if (j != k) rows_[k] = std::move(row);
     }
     ids_.resize(kept.size());
@@ -61,15 +55,15 @@ class ClassRows {
   }
 
   // Whether the kernel row of member j against all members is here.
-  bool has_row(Index j) const { return rows_[static_cast<std::size_t>(j)].size() == ids_.size(); }
+  bool has_row(Index j) const { return rows_[j].size() == ids_.size(); }
 
   // The kernel row of member j against all members, given its row against all samples. Null at the first use, because
   // many rows have no second, and if no memory is left for it.
   const T* row(Index j, const T* full) {
-    std::vector<T>& row = rows_[static_cast<std::size_t>(j)];
+    std::vector<T>& row = rows_[j];
     const std::size_t known = row.size();
     if (known == ids_.size()) return row.data();
-    if (!std::exchange(used_[static_cast<std::size_t>(j)], 1)) return nullptr;
+    if (!std::exchange(used_[j], 1)) return nullptr;
     const Index missing = size() - static_cast<Index>(known);
     if (values_ + missing > most_values_) return nullptr;
     values_ += missing;

@@ -1,12 +1,6 @@
 // Block coordinate descent: one sample after the other, each by its own (mostly exact) update.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-#include <utility>
-#include <vector>
-
 #include "base/interrupt.hpp"
 #include "base/random.hpp"
 #include "base/reduce.hpp"
@@ -37,7 +31,7 @@ class CoordinateDescent {
   CoordinateDescent(const Subproblem<T>& block, Machine machine, ListedVariables<Machine, T> variables,
                     const DescentOptions& options)
       : b_(block), o_(options), machine_(std::move(machine)), random_(options.seed), variables_(std::move(variables)),
-        row_(static_cast<std::size_t>(3 * block.m)) {}
+        row_(3 * block.m) {}
 
   // Stores even if an interrupt leaves run() half way: alpha and G always belong together.
   ~CoordinateDescent() { variables_.store(); }
@@ -77,10 +71,10 @@ class CoordinateDescent {
     return worst;
   }
 
-  // Sweeps until one makes at most `few` updates, or the total of sweeps is `last`, or the work is most_work. Returns the
-  // updates of the sweep over all rows.
+  // Sweeps until one makes at most `few` updates, or the total of sweeps is `last`, or the work is most_work. Returns
+  // the updates of the sweep over all rows.
   Index stage(double threshold, Index few, Index last, DescentResult& result) {
-    order_.resize(static_cast<std::size_t>(b_.q));
+    order_.resize(b_.q);
     std::iota(order_.begin(), order_.end(), Index{0});
     const Index over_all = sweep(threshold, result);
     Index updates = over_all;

@@ -1,11 +1,6 @@
 // Coordinate descent by the algorithm that fits the machine.
 #pragma once
 
-#include <numeric>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
 #include "solvers/class_descent.hpp"
 #include "solvers/coordinate_descent.hpp"
 #include "solvers/listed_variables.hpp"
@@ -27,9 +22,9 @@ DescentResult descend(const Subproblem<T>& b, const DescentOptions& options, T* 
   if constexpr (Machine::kSharesMean) {
     return TileDescent<Machine, T>(b, std::move(machine), options).run();
   } else if constexpr (!Machine::kSumsToZero) {
-    std::vector<Index> ids(static_cast<std::size_t>(b.q));
+    std::vector<Index> ids(b.q);
     std::iota(ids.begin(), ids.end(), Index{0});
-    std::vector<ClassRows<T>> rows(static_cast<std::size_t>(b.m), ClassRows<T>(room_size / b.m));
+    std::vector<ClassRows<T>> rows(b.m, ClassRows<T>(room_size / b.m));
     ClassDescent<Machine, T> descent(b, {b.K, b.K_stride, ids.data(), ids.data()}, b.q, std::move(machine), rows);
     const Index entries = descent.list(options.width);
     return descent.run(options, entries >= b.q * b.q);

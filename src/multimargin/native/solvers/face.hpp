@@ -12,14 +12,9 @@
 // gradients start again over the others. No variable joins the face: coordinate descent does that.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <vector>
-
-#include "base/gather.hpp"
 #include "base/interrupt.hpp"
 #include "base/reduce.hpp"
+#include "base/row_loops.hpp"
 #include "machines/machine.hpp"
 #include "solvers/subproblem.hpp"
 
@@ -33,10 +28,10 @@ class Face {
   // Finds the face of the block's current point.
   template <class Variables>
   void find(const Subproblem<T>& b, const Variables& variables) {
-    classes_.resize(size(b.m));
+    classes_.resize(b.m);
     for (auto& members : classes_) members.clear();
     samples_.clear();
-    row_.resize(size(2 * b.m));
+    row_.resize(2 * b.m);
     double *G = row_.data(), *alpha = G + b.m;
     for (Index k = 0; k < variables.samples(); ++k) {
       const Index i = variables.sample(k), count = variables.count(i);
@@ -54,9 +49,9 @@ class Face {
       samples_.push_back({i, active, 1.0 / b.diag[i], least});
       for (Index c = 0; c < count; ++c)
         if (in_face(c))
-          classes_[size(variables.label(i, c))].push_back(
-              {s, static_cast<std::int32_t>(c), G[c], Machine::rise(alpha[c], c == own, b.C[i]),
-               Machine::fall(alpha[c], c == own, b.C[i])});
+          classes_[variables.label(i, c)].push_back({s, static_cast<std::int32_t>(c), G[c],
+                                                     Machine::rise(alpha[c], c == own, b.C[i]),
+                                                     Machine::fall(alpha[c], c == own, b.C[i])});
     }
     entries_ = count_ = 0;
     for (const auto& members : classes_) {
@@ -94,7 +89,7 @@ class Face {
     for (std::size_t s = 0; s < samples_.size(); ++s) {
       const Index i = samples_[s].i;
       variables.read(i, G, alpha);
-      for (Index c = 0; c < variables.count(i); ++c) alpha[c] += step_[s * size(b.m) + size(c)];
+      for (Index c = 0; c < variables.count(i); ++c) alpha[c] += step_[s * b.m + c];
       machine.settle(variables.own(i), b.C[i], variables.count(i), alpha);
       work += variables.write(i, alpha);
     }
@@ -117,20 +112,18 @@ class Face {
   static constexpr int kLengths = 8;        // t = 1, kShorter, kShorter^2, ...
   static constexpr double kShorter = 0.35;
 
-  static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
-
   template <class Variables>
   void load(const Subproblem<T>& b, Variables& variables) {
-    H_.resize(size(entries_));
+    H_.resize(entries_);
     G_.clear(), rise_.clear(), fall_.clear(), of_.clear(), at_.clear(), sizes_.clear();
-    step_.assign(samples_.size() * size(b.m), 0.0);
+    step_.assign(samples_.size() * b.m, 0.0);
     T* out = H_.data();
     for (const auto& members : classes_) {
       columns_.clear();
       for (const Member& member : members) {
-        columns_.push_back(static_cast<std::int32_t>(variables.column(samples_[size(member.sample)].i)));
+        columns_.push_back(static_cast<std::int32_t>(variables.column(samples_[member.sample].i)));
         of_.push_back(member.sample);
-        at_.push_back(size(member.sample * b.m + member.c));
+        at_.push_back(member.sample * b.m + member.c);
         G_.push_back(member.G);
         rise_.push_back(member.rise);
         if constexpr (Machine::kTwoSided) fall_.push_back(member.fall);
@@ -138,7 +131,7 @@ class Face {
       const auto u = static_cast<Index>(columns_.size());
       sizes_.push_back(u);
       for (Index i = 0; i < u; ++i, out += u)
-        gather_row(variables.kernel_row(samples_[size(members[size(i)].sample)].i), columns_.data(), u, out);
+        gather_row(variables.kernel_row(samples_[members[i].sample].i), columns_.data(), u, out);
     }
     make_room();
   }
@@ -180,9 +173,9 @@ class Face {
   void project(std::vector<double>& v) {
     if constexpr (!Machine::kSumsToZero) return;
     sums_.assign(samples_.size(), 0.0);
-    for (std::size_t k = 0; k < v.size(); ++k) sums_[size(of_[k])] += v[k];
+    for (std::size_t k = 0; k < v.size(); ++k) sums_[of_[k]] += v[k];
     for (std::size_t s = 0; s < samples_.size(); ++s) sums_[s] /= static_cast<double>(samples_[s].count);
-    for (std::size_t k = 0; k < v.size(); ++k) v[k] -= sums_[size(of_[k])];
+    for (std::size_t k = 0; k < v.size(); ++k) v[k] -= sums_[of_[k]];
   }
 
   static MULTIMARGIN_CLONES double dot(const double* a, const double* b, Index n) {
@@ -197,21 +190,15 @@ class Face {
     return max_over(n, [=](Index k) { return std::abs(a[k]); });
   }
 
-  // y += t x.
-  template <class U>
-  static MULTIMARGIN_CLONES void add(double t, const U* __restrict x, Index n, double* __restrict y) {
-    for (Index k = 0; k < n; ++k) y[k] += t * static_cast<double>(x[k]);
-  }
-
-  // Computes d and H d by conjugate gradients from 0, until the projected gradient is below eps, or d takes many samples
-  // over their bounds: further steps would mostly be cut off. Returns the steps made.
+  // Computes d and H d by conjugate gradients from 0, until the projected gradient is below eps, or d takes many
+  // samples over their bounds: further steps would mostly be cut off. Returns the steps made.
   Index conjugate_gradients(double eps, Index steps) {
     const auto n = static_cast<Index>(G_.size());
     const double most_outside = kOutside * static_cast<double>(samples_.size());
     std::fill(d_.begin(), d_.end(), 0.0);
     std::fill(image_.begin(), image_.end(), 0.0);
     std::fill(direction_.begin(), direction_.end(), 0.0);
-    for (Index k = 0; k < n; ++k) residual_[size(k)] = -G_[size(k)];
+    for (Index k = 0; k < n; ++k) residual_[k] = -G_[k];
     project(residual_);
     double before = kInfinity;
     for (Index step = 0; step < steps; ++step) {
@@ -223,10 +210,10 @@ class Face {
       multiply(direction_, product_);
       const double curvature = dot(direction_, product_);
       if (!(curvature > 0.0)) return step;
-      add(rho / curvature, direction_.data(), n, d_.data());
-      add(rho / curvature, product_.data(), n, image_.data());
+      add_scaled(direction_.data(), n, rho / curvature, d_.data());
+      add_scaled(product_.data(), n, rho / curvature, image_.data());
       project(product_);
-      add(-rho / curvature, product_.data(), n, residual_.data());
+      add_scaled(product_.data(), n, -rho / curvature, residual_.data());
       if (static_cast<double>(outside(n)) > most_outside) return step + 1;
     }
     return steps;
@@ -234,7 +221,7 @@ class Face {
 
   // residual / K_ii; returns its product with the residual.
   double precondition() {
-    for (std::size_t k = 0; k < residual_.size(); ++k) scaled_[k] = residual_[k] * samples_[size(of_[k])].step;
+    for (std::size_t k = 0; k < residual_.size(); ++k) scaled_[k] = residual_[k] * samples_[of_[k]].step;
     return dot(residual_, scaled_);
   }
 
@@ -283,7 +270,7 @@ class Face {
   void cut(double t) {
     sums_.assign(samples_.size(), t);
     for (std::size_t k = 0; k < d_.size(); ++k) {
-      double& length = sums_[size(of_[k])];
+      double& length = sums_[of_[k]];
       if (length * d_[k] > rise_[k]) length = rise_[k] / d_[k];
       if constexpr (Machine::kTwoSided)
         if (length * -d_[k] > fall_[k]) length = fall_[k] / -d_[k];
@@ -294,9 +281,9 @@ class Face {
     for (const Index u : sizes_) {
       double* products = product_.data() + k;
       for (Index i = 0; i < u; ++i, ++k, row += u) {
-        const double length = sums_[size(of_[k])];
+        const double length = sums_[of_[k]];
         tried_[k] = length * d_[k];
-        if (length < t) add((length - t) * d_[k], row, u, products);
+        if (length < t) add_scaled(row, u, (length - t) * d_[k], products);
       }
     }
   }
@@ -309,7 +296,7 @@ class Face {
     for (Index& u : sizes_) {
       columns_.clear();
       for (Index i = 0; i < u; ++i, ++k) {
-        Sample& s = samples_[size(of_[k])];
+        Sample& s = samples_[of_[k]];
         bool free = rise_[k] > s.least;
         if constexpr (Machine::kTwoSided) free = free && fall_[k] > s.least;
         if (!free) {
@@ -322,7 +309,7 @@ class Face {
         ++left;
       }
       const auto kept = static_cast<Index>(columns_.size());
-      for (Index i = 0; i < kept; ++i, out += kept) gather_row(H + columns_[size(i)] * u, columns_.data(), kept, out);
+      for (Index i = 0; i < kept; ++i, out += kept) gather_row(H + columns_[i] * u, columns_.data(), kept, out);
       H += u * u;
       u = kept;
     }
@@ -349,14 +336,14 @@ class Face {
   std::vector<double> row_;
 };
 
-// Decides when a descent steps over its face: for up to twice the work of the sweeps since the last such step, once that
-// is enough for kLeastSteps steps of conjugate gradients.
+// Decides when a descent steps over its face: for up to twice the work of the sweeps since the last such step, once
+// that is enough for kLeastSteps steps of conjugate gradients.
 template <class Machine, class T>
 class FaceSteps {
  public:
   template <class Variables>
-  void step(const Subproblem<T>& b, Variables& variables, const Machine& machine, double threshold, DescentResult& result,
-            Interrupt& interrupt) {
+  void step(const Subproblem<T>& b, Variables& variables, const Machine& machine, double threshold,
+            DescentResult& result, Interrupt& interrupt) {
     if (result.work < next_) return;
     const Index work = result.work - last_;
     face_.find(b, variables);

@@ -6,12 +6,8 @@
 // samples instead of q.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <vector>
-
-#include "base/gather.hpp"
 #include "base/reduce.hpp"
+#include "base/row_loops.hpp"
 #include "solvers/subproblem.hpp"
 
 namespace multimargin::solvers {
@@ -23,7 +19,7 @@ class ListedVariables {
   // left out. The kernel blocks of the classes are copied to `room`. If they do not fit, or have more entries than K
   // itself, all variables are listed and all classes use K.
   ListedVariables(const Subproblem<T>& b, double width, T* room, Index room_size)
-      : b_(b), samples_(size(b.q)), classes_(size(b.m)) {
+      : b_(b), samples_(b.q), classes_(b.m) {
     list(width);
     Index entries = 0;
     for (const Class& c : classes_) entries += c.size * c.size;
@@ -36,34 +32,34 @@ class ListedVariables {
 
   Index samples() const { return b_.q; }
   Index sample(Index k) const { return k; }
-  Index count(Index i) const { return samples_[size(i)].count; }  // listed variables of the sample, classes ascending
-  Index own(Index i) const { return samples_[size(i)].own; }      // position of its own class among them, or -1
+  Index count(Index i) const { return samples_[i].count; }  // listed variables of the sample, classes ascending
+  Index own(Index i) const { return samples_[i].own; }      // position of its own class among them, or -1
 
   // K between sample i and sample j is kernel_row(i)[column(j)].
   const T* kernel_row(Index i) const { return b_.K + i * b_.K_stride; }
   Index column(Index j) const { return j; }
 
   // Class of the sample's variable c.
-  Index label(Index i, Index c) const { return variables_[size(samples_[size(i)].first + c)].r; }
+  Index label(Index i, Index c) const { return variables_[samples_[i].first + c].r; }
 
   // Gradient and values of the variables of sample i.
   MULTIMARGIN_INLINE void read(Index i, double* G, double* alpha) const {
-    const Sample& s = samples_[size(i)];
+    const Sample& s = samples_[i];
     const Variable* variable = variables_.data() + s.first;
-    for (Index c = 0; c < s.count; ++c) G[c] = G_[size(variable[c].at)], alpha[c] = variable[c].alpha;
+    for (Index c = 0; c < s.count; ++c) G[c] = G_[variable[c].at], alpha[c] = variable[c].alpha;
   }
 
   // Gives the variables of sample i the values alpha, and adds K[i, :] delta_r to the gradient of the classes that
   // change. Returns the work.
   Index write(Index i, const double* alpha) {
-    const Sample& s = samples_[size(i)];
+    const Sample& s = samples_[i];
     Index work = 0;
     for (Index c = 0; c < s.count; ++c) {
-      Variable& variable = variables_[size(s.first + c)];
+      Variable& variable = variables_[s.first + c];
       const double delta = alpha[c] - variable.alpha;
       if (delta == 0.0) continue;
       variable.alpha = alpha[c];
-      const Class& r = classes_[size(variable.r)];
+      const Class& r = classes_[variable.r];
       step(i, variable, r, delta, G_.data() + r.first);
       work += r.size;
     }
@@ -75,7 +71,7 @@ class ListedVariables {
     for (Index i = 0; i < b_.q; ++i)
       for_variables(i, [&](const Variable& variable) {
         b_.alpha[i * b_.m + variable.r] = variable.alpha;
-        b_.G[i * b_.m + variable.r] = G_[size(variable.at)];
+        b_.G[i * b_.m + variable.r] = G_[variable.at];
       });
   }
 
@@ -98,19 +94,17 @@ class ListedVariables {
 
   static constexpr std::uint32_t kLargestClass = (1u << 30) - 1;
 
-  static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
-
   template <class Visit>
   void for_variables(Index i, Visit visit) const {
-    const Sample& s = samples_[size(i)];
-    for (Index p = s.first; p < s.first + s.count; ++p) visit(variables_[size(p)]);
+    const Sample& s = samples_[i];
+    for (Index p = s.first; p < s.first + s.count; ++p) visit(variables_[p]);
   }
 
   void list(double width) {
     for (Index i = 0; i < b_.q; ++i) {
       const Index first = i * b_.m;
       append(i, Machine::listed(b_.G + first, b_.alpha + first, b_.y[i], b_.C[i], b_.m, width));
-      for_variables(i, [&](const Variable& variable) { ++classes_[size(variable.r)].size; });
+      for_variables(i, [&](const Variable& variable) { ++classes_[variable.r].size; });
     }
   }
 
@@ -122,7 +116,7 @@ class ListedVariables {
 
   template <class Listed>
   void append(Index i, Listed listed) {
-    Sample& s = samples_[size(i)];
+    Sample& s = samples_[i];
     s = {static_cast<std::int32_t>(variables_.size()), 0, -1};
     for (Index r = 0; r < b_.m; ++r) {
       if (!listed(r)) continue;
@@ -131,7 +125,7 @@ class ListedVariables {
       ++s.count;
     }
     if (s.count >= Machine::kLeastClasses) return;
-    variables_.resize(size(s.first));
+    variables_.resize(s.first);
     s.count = 0;
   }
 
@@ -139,10 +133,11 @@ class ListedVariables {
     for (Class& c : classes_) {
       c.room = room;
       room += c.size * c.size;
-      c.members.reserve(size(c.size));
+      c.members.reserve(c.size);
     }
     for (Index i = 0; i < b_.q; ++i)
-      for_variables(i, [&](const Variable& variable) { classes_[size(variable.r)].members.push_back(static_cast<std::int32_t>(i)); });
+      for_variables(
+          i, [&](const Variable& variable) { classes_[variable.r].members.push_back(static_cast<std::int32_t>(i)); });
   }
 
   // Places each variable's gradient in G_ and copies it there.
@@ -155,13 +150,13 @@ class ListedVariables {
       next.push_back(total);
       total += c.size + gap;
     }
-    G_.resize(size(total));
+    G_.resize(total);
     for (Index i = 0; i < b_.q; ++i) {
-      const Sample& s = samples_[size(i)];
+      const Sample& s = samples_[i];
       for (Index p = s.first; p < s.first + s.count; ++p) {
-        Variable& variable = variables_[size(p)];
-        variable.at = static_cast<std::int32_t>(next[size(variable.r)]++);
-        G_[size(variable.at)] = b_.G[i * b_.m + variable.r];
+        Variable& variable = variables_[p];
+        variable.at = static_cast<std::int32_t>(next[variable.r]++);
+        G_[variable.at] = b_.G[i * b_.m + variable.r];
       }
     }
   }
@@ -169,7 +164,7 @@ class ListedVariables {
   // G += K[i, members of the class] delta. A kernel row is copied at its second use, because many are used only once.
   void step(Index i, Variable& variable, const Class& r, double delta, double* G) {
     const T* row = b_.K + i * b_.K_stride;
-    if (!r.room) return add_row(row, r.size, delta, G);
+    if (!r.room) return add_scaled(row, r.size, delta, G);
     if (variable.uses == 0) {
       variable.uses = 1;
       return add_gathered(row, r.members.data(), r.size, delta, G);
@@ -177,24 +172,19 @@ class ListedVariables {
     T* copy = r.room + (variable.at - r.first) * r.size;
     if (variable.uses == 1) gather_row(row, r.members.data(), r.size, copy);
     variable.uses = 2;
-    add_row(copy, r.size, delta, G);
+    add_scaled(copy, r.size, delta, G);
   }
 
-  static MULTIMARGIN_CLONES void add_gathered(const T* __restrict row, const std::int32_t* columns, Index n, double delta,
-                                              double* __restrict G) {
+  static MULTIMARGIN_CLONES void add_gathered(const T* __restrict row, const std::int32_t* columns, Index n,
+                                              double delta, double* __restrict G) {
     for (Index j = 0; j < n; ++j) G[j] += delta * static_cast<double>(row[columns[j]]);
-  }
-
-  // G += delta row.
-  static MULTIMARGIN_CLONES void add_row(const T* __restrict row, Index n, double delta, double* __restrict G) {
-    for (Index j = 0; j < n; ++j) G[j] += delta * static_cast<double>(row[j]);
   }
 
   Subproblem<T> b_;
   std::vector<Sample> samples_;
   std::vector<Class> classes_;
   std::vector<Variable> variables_;  // sample after sample
-  std::vector<double> G_;    // class after class
+  std::vector<double> G_;            // class after class
 };
 
 }  // namespace multimargin::solvers

@@ -3,15 +3,10 @@
 //     alpha + beta (alpha - alpha_before),    where the gradient is  G + beta (G - G_before)  without a product.
 //
 // This point may be infeasible; a sweep that visits every sample makes it feasible again. If a sweep without momentum
-// leaves the share 1 - q of f - f_min, the best beta is (1 - sqrt(q)) / (1 + sqrt(q)), and a sweep then leaves the share
-// rho = 1 - sqrt(q). So beta = rho / (2 - rho) with the observed rho, and at most what Nesterov's sequence allows for an
-// unknown q. After a sweep that did not lower f, the sequence starts again.
+// leaves the share 1 - q of f - f_min, the best beta is (1 - sqrt(q)) / (1 + sqrt(q)), and a sweep then leaves the
+// share rho = 1 - sqrt(q). So beta = rho / (2 - rho) with the observed rho, and at most what Nesterov's sequence allows
+// for an unknown q. After a sweep that did not lower f, the sequence starts again.
 #pragma once
-
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <vector>
 
 #include "base/platform.hpp"
 
@@ -19,10 +14,10 @@ namespace multimargin::solvers {
 
 class Momentum {
  public:
-  Momentum(double* alpha, double* G, Index size) : alpha_(alpha), G_(G), size_(static_cast<std::size_t>(size)) {}
+  Momentum(double* alpha, double* G, Index size) : alpha_(alpha), G_(G), size_(size) {}
 
-  // Moves to where the next sweep starts, if the last sweep visited all samples. Returns whether alpha may be infeasible
-  // now.
+  // Moves to where the next sweep starts, if the last sweep visited all samples. Returns whether alpha may be
+  // infeasible now.
   bool extrapolate(bool all_visited) {
     if (alpha_before_.empty() || !all_visited) {
       alpha_before_.assign(alpha_, alpha_ + size_);
@@ -65,14 +60,15 @@ class Momentum {
     }
     const double next = 0.5 * (1.0 + std::sqrt(1.0 + 4.0 * length_ * length_)), most = (length_ - 1.0) / next;
     length_ = next;
-    const double rho = before_last_ > 0.0 ? std::min(1.0, std::sqrt(fall_ / before_last_)) : 1.0;  // per sweep, from the last two
+    const double rho =
+        before_last_ > 0.0 ? std::min(1.0, std::sqrt(fall_ / before_last_)) : 1.0;  // per sweep, from the last two
     return std::min(most, rho / (2.0 - rho));
   }
 
   double *alpha_, *G_;
   std::size_t size_;
   std::vector<double> alpha_before_, G_before_;
-  double length_ = 1.0;                                   // of Nesterov's sequence
+  double length_ = 1.0;                                      // of Nesterov's sequence
   double fall_ = 0.0, last_fall_ = 0.0, before_last_ = 0.0;  // of f in the last three sweeps
 };
 

@@ -12,13 +12,6 @@
 // until max_lower G - min_up G <= 2 eps: then some bias leaves no violation above eps.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <limits>
-#include <utility>
-#include <vector>
-
 #include "base/aligned_buffer.hpp"
 #include "base/interrupt.hpp"
 #include "base/reduce.hpp"
@@ -82,8 +75,8 @@ MULTIMARGIN_CLONES Extremes<T> shift_gradient(Index n, const T* __restrict a, co
   return found;
 }
 
-// score_k = b_k^2 / a_k if b_k = below_k - own > 0, else 0, with a_k = kii + diag_k - 2 row_k, at least tiny. Returns the
-// first k of the largest score, or -1 if all are 0.
+// score_k = b_k^2 / a_k if b_k = below_k - own > 0, else 0, with a_k = kii + diag_k - 2 row_k, at least tiny. Returns
+// the first k of the largest score, or -1 if all are 0.
 template <class T>
 MULTIMARGIN_CLONES Index best_partner(Index n, const T* __restrict row, const T* __restrict diag,
                                       const T* __restrict below, T own, T kii, T tiny, T* __restrict score) {
@@ -224,7 +217,7 @@ class PairDescent {
     }
     if (static_cast<Index>(listed_.size()) > kListed) {
       std::nth_element(listed_.begin(), listed_.begin() + kListed, listed_.end(), std::greater<>());
-      listed_.resize(static_cast<std::size_t>(kListed));
+      listed_.resize(kListed);
     }
     std::sort(listed_.begin(), listed_.end());
   }

@@ -1,10 +1,7 @@
 // Kernel rows of a block for pair descent, which needs few of them.
 #pragma once
 
-#include <utility>
-#include <vector>
-
-#include "base/gather.hpp"
+#include "base/row_loops.hpp"
 #include "kernel/working_set_kernel.hpp"
 #include "solvers/subproblem.hpp"
 
@@ -16,7 +13,7 @@ using namespace kernel;
 template <class T>
 struct PairSource {
   const WorkingSetKernel* kernel = nullptr;  // computes any of them; null if all rows are there
-  const T* store = nullptr;             // values against all samples, for those with slot >= 0; or null
+  const T* store = nullptr;                  // values against all samples, for those with slot >= 0; or null
   Index store_stride = 0;
   const Index* slots = nullptr;    // (q,)
   const Index* columns = nullptr;  // (q,) of the store
@@ -33,9 +30,9 @@ class PairRows {
   PairRows(T* K, Index stride, Index room, Index q, const double* diag, PairSource<T> source)
       : K_(K), stride_(stride), room_(room), q_(q), diag_(diag), source_(source) {
     if (!source.kernel) return;
-    places_.assign(static_cast<std::size_t>(q), -1);
-    owners_.assign(static_cast<std::size_t>(room), -1);
-    recent_.assign(static_cast<std::size_t>(room), 0);
+    places_.assign(q, -1);
+    owners_.assign(room, -1);
+    recent_.assign(room, 0);
   }
 
   const T* at(Index k) {

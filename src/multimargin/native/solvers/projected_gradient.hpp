@@ -1,14 +1,6 @@
 // The projected gradient method for a block, Niu & Yuan, Algorithm 3.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "base/blas.hpp"
 #include "base/interrupt.hpp"
 #include "base/reduce.hpp"
@@ -62,8 +54,7 @@ class RowwiseBlock {
   // target = P(alpha - rho G).
   void project(double rho, double* target) {
     std::copy(b_.alpha, b_.alpha + b_.q * b_.m, target);
-    for (Index i = 0; i < b_.q; ++i)
-      machine_.project(b_.G + i * b_.m, rho, b_.y[i], b_.C[i], b_.m, target + i * b_.m);
+    for (Index i = 0; i < b_.q; ++i) machine_.project(b_.G + i * b_.m, rho, b_.y[i], b_.C[i], b_.m, target + i * b_.m);
   }
 
   // <G, d>. If rows of d sum to zero, the maximum of every row of G is subtracted first: the rounding error is then
@@ -116,7 +107,7 @@ template <class Problem>
 class ProjectedGradient {
  public:
   ProjectedGradient(Problem problem, const GradientOptions& options)
-      : problem_(std::move(problem)), b_(problem_.block()), o_(options), size_(static_cast<std::size_t>(b_.q * b_.m)),
+      : problem_(std::move(problem)), b_(problem_.block()), o_(options), size_(b_.q * b_.m),
         alpha_start_(b_.alpha, b_.alpha + size_), G_start_(b_.G, b_.G + size_), best_(alpha_start_), target_(size_),
         d_(size_), Kd_(size_) {}
 
@@ -244,7 +235,7 @@ class ProjectedGradient {
   Interrupt interrupt_;
   std::size_t size_;
   std::vector<double> alpha_start_, G_start_, best_, target_, d_, Kd_;  // (q, m) each
-  std::vector<Secant> secants_;                                             // oldest first
+  std::vector<Secant> secants_;                                         // oldest first
   double f_ = 0.0, f_best_ = 0.0, f_candidate_ = 0.0;
   double f_ref_ = std::numeric_limits<double>::infinity();
   Index failures_ = 0;

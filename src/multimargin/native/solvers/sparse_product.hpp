@@ -1,9 +1,6 @@
 // Products of a symmetric kernel block with a vector that is mostly zero: only the rows of its non-zeros are read.
 #pragma once
 
-#include <algorithm>
-#include <vector>
-
 #include "base/platform.hpp"
 
 namespace multimargin::solvers {
@@ -51,8 +48,8 @@ class SparseProduct {
     std::fill_n(out, n, 0.0);
     std::size_t k = 0;
     for (; k + 4 <= rows_.size(); k += 4)
-      add_four_rows(row(k), row(k + 1), row(k + 2), row(k + 3), factor(k), factor(k + 1), factor(k + 2),
-                    factor(k + 3), n, out);
+      add_four_rows(row(k), row(k + 1), row(k + 2), row(k + 3), factor(k), factor(k + 1), factor(k + 2), factor(k + 3),
+                    n, out);
     for (; k < rows_.size(); ++k) add_four_rows(row(k), row(k), row(k), row(k), factor(k), 0.0, 0.0, 0.0, n, out);
   }
 

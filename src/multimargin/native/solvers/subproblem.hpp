@@ -7,13 +7,6 @@
 // G_old + K Delta in G.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <stdexcept>
-#include <string>
-
-#include "base/platform.hpp"
 #include "base/reduce.hpp"
 
 namespace multimargin::solvers {
@@ -32,9 +25,9 @@ struct Subproblem {
 
 // How a coordinate descent runs. Its work is counted in the time of a multiply-add.
 struct DescentOptions {
-  double eps;        // the violation to reach
-  Index max_sweeps;  // at most so many sweeps over all samples
-  Index most_work;   // ends with the sweep that reaches this much work
+  double eps;          // the violation to reach
+  Index max_sweeps;    // at most so many sweeps over all samples
+  Index most_work;     // ends with the sweep that reaches this much work
   std::string update;  // the one-sample solve, by name
   std::uint64_t seed;
   bool staged;   // begin with the largest violations and lower the threshold stage by stage

@@ -14,17 +14,10 @@
 // than half of the samples are in tiles, the next sweep starts with momentum (momentum.hpp).
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <numeric>
-#include <utility>
-#include <vector>
-
-#include "base/gather.hpp"
 #include "base/interrupt.hpp"
 #include "base/random.hpp"
 #include "base/reduce.hpp"
+#include "base/row_loops.hpp"
 #include "machines/machine.hpp"
 #include "solvers/momentum.hpp"
 #include "solvers/subproblem.hpp"
@@ -41,9 +34,9 @@ template <class Machine, class T>
 class TileDescent {
  public:
   TileDescent(const Subproblem<T>& block, Machine machine, const DescentOptions& options)
-      : b_(block), o_(options), machine_(std::move(machine)), random_(options.seed), K_(size(kTile * kTile)),
-        G_(size(kTile * block.m)), rows_(G_.size()), delta_(G_.size()), next_(size(3 * block.m)),
-        violation_(size(block.q)), momentum_(block.alpha, block.G, block.q * block.m), left_(size(block.q)) {}
+      : b_(block), o_(options), machine_(std::move(machine)), random_(options.seed), K_(kTile * kTile),
+        G_(kTile * block.m), rows_(G_.size()), delta_(G_.size()), next_(3 * block.m), violation_(block.q),
+        momentum_(block.alpha, block.G, block.q * block.m), left_(block.q) {}
 
   DescentResult run() {
     DescentResult result{.violation = measure()};
@@ -71,15 +64,13 @@ class TileDescent {
   static constexpr double kInside = 0.5;      // inside a tile, to this share of that
   static constexpr Index kWorkOfVisit = 160;  // in the time of a multiply-add
 
-  static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
-
   // The violation of every row; returns the largest.
   double measure() {
     double worst = 0.0;
     for (Index i = 0; i < b_.q; ++i) {
       const Index k = i * b_.m;
       const double v = Machine::measure(b_.G + k, b_.alpha + k, b_.y[i], b_.C[i], b_.m).violation;
-      worst = worse_of(worst, violation_[size(i)] = v);
+      worst = worse_of(worst, violation_[i] = v);
     }
     return worst;
   }
@@ -87,15 +78,15 @@ class TileDescent {
   // Solves tiles around the samples above the threshold (around all, if rows may be infeasible), in random order, until
   // each such sample was in a tile.
   void sweep(double threshold, DescentResult& result) {
-    left_.resize(size(b_.q));
+    left_.resize(b_.q);
     std::iota(left_.begin(), left_.end(), Index{0});
     random_.shuffle(left_.data(), b_.q);
     seeds_.clear();
     for (Index i : left_)
-      if (loose_ || violation_[size(i)] > threshold) seeds_.push_back(i);
-    waits_.assign(size(b_.q), 1);
+      if (loose_ || violation_[i] > threshold) seeds_.push_back(i);
+    waits_.assign(b_.q, 1);
     for (Index seed : seeds_) {
-      if (!waits_[size(seed)]) continue;
+      if (!waits_[seed]) continue;
       choose(seed);
       load();
       const Index work = solve(kInside * threshold, result.updates) + take();
@@ -115,20 +106,20 @@ class TileDescent {
       std::nth_element(left_.begin(), last, left_.end(), [&](Index a, Index b) { return nearness(a) > nearness(b); });
     ids_.assign(left_.begin(), last);
     left_.erase(left_.begin(), last);
-    for (Index i : ids_) waits_[size(i)] = 0;
+    for (Index i : ids_) waits_[i] = 0;
   }
 
   // Kernel, gradient and listed rows (machines/machine.hpp) of the tile.
   void load() {
     const auto n = static_cast<Index>(ids_.size()), m = b_.m;
     for (Index s = 0; s < n; ++s) {
-      const Index i = ids_[size(s)];
+      const Index i = ids_[s];
       gather_row(b_.K + i * b_.K_stride, ids_.data(), n, K_.data() + s * kTile);
-      for (Index r = 0; r < m; ++r) G_[size(r * kTile + s)] = b_.G[i * m + r];
+      for (Index r = 0; r < m; ++r) G_[r * kTile + s] = b_.G[i * m + r];
       std::copy_n(b_.alpha + i * m, m, rows_.data() + s * m);
       Machine::lift(b_.y[i], m, rows_.data() + s * m);
     }
-    moved_.assign(size(n), 0);
+    moved_.assign(n, 0);
   }
 
   // Passes over the tile until no row violates its conditions by more than eps. If rows may be infeasible, the first
@@ -148,9 +139,9 @@ class TileDescent {
   // One-sample solve of row s of the tile, if it violates its conditions by more than eps, or if it must. Returns
   // whether it moved.
   bool visit(Index s, double eps, bool must) {
-    const Index i = ids_[size(s)], m = b_.m, own = b_.y[i];
+    const Index i = ids_[s], m = b_.m, own = b_.y[i];
     double *row = rows_.data() + s * m, *G = next_.data(), *next = G + m, *step = next + m;
-    for (Index r = 0; r < m; ++r) G[r] = G_[size(r * kTile + s)];
+    for (Index r = 0; r < m; ++r) G[r] = G_[r * kTile + s];
     if (!must && Machine::violation(G, row, own, b_.C[i], m) <= eps) return false;
     std::copy_n(row, m, next);
     machine_.minimise(G, b_.diag[i], own, b_.C[i], m, next);
@@ -158,7 +149,7 @@ class TileDescent {
     for (Index r = 0; r < m; ++r) largest = std::max(largest, std::abs(step[r] = next[r] - row[r]));
     if (!must && !(largest > resolution(G, b_.diag[i], b_.C[i], m))) return false;
     std::copy_n(next, m, row);
-    moved_[size(s)] = 1;
+    moved_[s] = 1;
     Machine::lower(own, m, step);
     add_outer(K_.data() + s * kTile, static_cast<Index>(ids_.size()), step, m, G_.data());
     return true;
@@ -186,8 +177,8 @@ class TileDescent {
     const auto n = static_cast<Index>(ids_.size()), m = b_.m;
     std::fill(delta_.begin(), delta_.end(), 0.0);
     for (Index s = 0; s < n; ++s) {
-      if (!moved_[size(s)]) continue;
-      const Index i = ids_[size(s)];
+      if (!moved_[s]) continue;
+      const Index i = ids_[s];
       double *row = rows_.data() + s * m, *alpha = b_.alpha + i * m, *delta = delta_.data() + s * m;
       Machine::lower(b_.y[i], m, row);
       for (Index r = 0; r < m; ++r) delta[r] = row[r] - alpha[r];
@@ -210,9 +201,9 @@ class TileDescent {
   std::vector<double> next_;          // of one sample: gradient, new row, step
   std::vector<double> violation_;     // of every sample, at the start of the sweep
   Momentum momentum_;
-  bool loose_ = false;                // whether rows of alpha may be infeasible before they are visited
-  std::vector<Index> left_, seeds_;   // samples in no tile of this sweep yet; above the threshold
-  std::vector<char> waits_, moved_;   // whether a sample is in left_; whether one of the tile moved
+  bool loose_ = false;               // whether rows of alpha may be infeasible before they are visited
+  std::vector<Index> left_, seeds_;  // samples in no tile of this sweep yet; above the threshold
+  std::vector<char> waits_, moved_;  // whether a sample is in left_; whether one of the tile moved
 };
 
 }  // namespace multimargin::solvers

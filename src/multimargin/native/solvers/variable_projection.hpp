@@ -1,12 +1,6 @@
 // The variable projection method for a balanced block: Serafini, Zanghirati & Zanni, Section 3.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <stdexcept>
-#include <utility>
-#include <vector>
-
 #include "base/interrupt.hpp"
 #include "base/reduce.hpp"
 #include "solvers/balanced_set.hpp"

@@ -2,18 +2,14 @@
 // most of them, as a product of matrices.
 #pragma once
 
-#include <algorithm>
-#include <memory>
-#include <vector>
-
 #include "base/aligned_buffer.hpp"
 #include "base/blas.hpp"
-#include "base/platform.hpp"
 
 namespace multimargin::state {
 
 // acc[classes[c] * stride + j] += values[c] * row[j] for all c and j: a class-major accumulator, so that every class is
-// one contiguous multiply-add. Two classes at a time share the reading of row. `next`, the row to follow, is prefetched.
+// one contiguous multiply-add. Two classes at a time share the reading of row. `next`, the row to follow, is
+// prefetched.
 template <class T>
 MULTIMARGIN_CLONES void add_scaled_row(const T* __restrict row, Index n, const Index* classes, const double* values,
                                        Index count, T* acc, Index stride, const T* next) {
@@ -44,13 +40,13 @@ MULTIMARGIN_CLONES void add_to_sum(const T* __restrict part, Index n, double* __
 // The non-zero entries of the rows of a step, row after row; rows of zeros are left out.
 class SparseStep {
  public:
-  SparseStep(const double* delta, Index k, Index m) : used_(static_cast<std::size_t>(m), 0) {
+  SparseStep(const double* delta, Index k, Index m) : used_(m, 0) {
     for (Index i = 0; i < k; ++i) {
       for (Index r = 0; r < m; ++r)
         if (delta[i * m + r] != 0.0) {
           classes_.push_back(r);
           values_.push_back(delta[i * m + r]);
-          used_[static_cast<std::size_t>(r)] = 1;
+          used_[r] = 1;
         }
       if (size() > begin_.back()) {
         begin_.push_back(size());
@@ -60,13 +56,14 @@ class SparseStep {
   }
 
   Index rows() const { return static_cast<Index>(rows_.size()); }
-  Index row(Index s) const { return rows_[static_cast<std::size_t>(s)]; }  // its number in delta
+  Index row(Index s) const { return rows_[s]; }  // its number in delta
   Index size() const { return static_cast<Index>(values_.size()); }
-  Index count(Index s) const { return begin_[static_cast<std::size_t>(s) + 1] - begin_[static_cast<std::size_t>(s)]; }
-  const Index* classes(Index s) const { return classes_.data() + begin_[static_cast<std::size_t>(s)]; }
-  const double* values(Index s) const { return values_.data() + begin_[static_cast<std::size_t>(s)]; }
+  Index count(Index s) const { return begin_[s + 1] - begin_[s]; }
+  const Index* classes(Index s) const { return classes_.data() + begin_[s]; }
+  const double* values(Index s) const { return values_.data() + begin_[s]; }
 
-  // Whether a product of matrices is faster: if there are many values, and most entries of rows times classes are not 0.
+  // Whether a product of matrices is faster: if there are many values, and most entries of rows times classes are not
+  // 0.
   bool is_dense() const {
     constexpr Index least_values = 256;
     return size() >= least_values && 2 * size() > rows() * static_cast<Index>(used_classes().size());
@@ -76,12 +73,10 @@ class SparseStep {
   template <class T>
   std::vector<T> to_matrix(const std::vector<Index>& used) const {
     std::vector<std::size_t> at(used_.size());
-    for (std::size_t c = 0; c < used.size(); ++c) at[static_cast<std::size_t>(used[c])] = c;
-    std::vector<T> matrix(static_cast<std::size_t>(rows()) * used.size());
+    for (std::size_t c = 0; c < used.size(); ++c) at[used[c]] = c;
+    std::vector<T> matrix(rows() * used.size());
     for (Index s = 0; s < rows(); ++s)
-      for (Index c = 0; c < count(s); ++c)
-        matrix[static_cast<std::size_t>(s) * used.size() + at[static_cast<std::size_t>(classes(s)[c])]] =
-            static_cast<T>(values(s)[c]);
+      for (Index c = 0; c < count(s); ++c) matrix[s * used.size() + at[classes(s)[c]]] = static_cast<T>(values(s)[c]);
     return matrix;
   }
 
@@ -116,14 +111,13 @@ Index gradient_tile(Index m) {
   return std::clamp<Index>(cache / (static_cast<Index>(sizeof(T)) * m) / 16 * 16, 64, 8192);
 }
 
-// One thread's share of G += K' delta: tiles of columns, each summed over all rows. Sums over a batch of rows are in the
-// precision of the rows; sums of batches are in double.
+// One thread's share of G += K' delta: tiles of columns, each summed over all rows. Sums over a batch of rows are in
+// the precision of the rows; sums of batches are in double.
 template <class T>
 class GradientWorker {
  public:
   GradientWorker(const SparseStep& step, Index m, Index tile)
-      : step_(step), used_(step.used_classes()), m_(m), tile_(tile), part_(static_cast<std::size_t>(m * tile)),
-        sum_(static_cast<std::size_t>(m * tile)) {}
+      : step_(step), used_(step.used_classes()), m_(m), tile_(tile), part_(m * tile), sum_(m * tile) {}
 
   // row_of(s) is the kernel row of the step's s-th row; columns begin..end-1.
   template <class RowOf>
@@ -134,12 +128,12 @@ class GradientWorker {
     for (Index first = 0; first < rows; first += batch) {
       for (Index r : used_) std::fill_n(part_.data() + r * tile_, width, T(0));
       for (Index s = first; s < std::min(first + batch, rows); ++s)
-        add_scaled_row(row_of(s) + begin, width, step_.classes(s), step_.values(s), step_.count(s), part_.data(),
-                       tile_, row_of(std::min(s + 1, rows - 1)) + begin);
+        add_scaled_row(row_of(s) + begin, width, step_.classes(s), step_.values(s), step_.count(s), part_.data(), tile_,
+                       row_of(std::min(s + 1, rows - 1)) + begin);
       for (Index r : used_) add_to_sum(part_.data() + r * tile_, width, sum_.data() + r * tile_);
     }
     for (Index j = 0; j < width; ++j)
-      for (Index r : used_) G[(begin + j) * m_ + r] += sum_[static_cast<std::size_t>(r * tile_ + j)];
+      for (Index r : used_) G[(begin + j) * m_ + r] += sum_[r * tile_ + j];
   }
 
  private:
@@ -150,15 +144,15 @@ class GradientWorker {
   std::vector<double> sum_;  // both class after class
 };
 
-// The same for a step with most classes in most rows: tiles of columns, each a product with the step as a matrix. A batch
-// of rows is copied into one panel for it.
+// The same for a step with most classes in most rows: tiles of columns, each a product with the step as a matrix. A
+// batch of rows is copied into one panel for it.
 template <class T>
 class DenseGradientWorker {
  public:
   static constexpr Index kBatch = 64, kTile = 256;  // rows, columns
 
   DenseGradientWorker(const std::vector<Index>& used, const T* step, Index rows, Index m)
-      : used_(used), step_(step), rows_(rows), m_(m), sum_(used.size() * static_cast<std::size_t>(kTile)) {}
+      : used_(used), step_(step), rows_(rows), m_(m), sum_(used.size() * kTile) {}
 
   template <class RowOf>
   void operator()(RowOf row_of, Index begin, Index end, double* G) {
@@ -172,8 +166,7 @@ class DenseGradientWorker {
       for (Index c = 0; c < u; ++c) add_to_sum(part + c * kTile, width, sum_.data() + c * kTile);
     }
     for (Index j = 0; j < width; ++j)
-      for (Index c = 0; c < u; ++c)
-        G[(begin + j) * m_ + used_[static_cast<std::size_t>(c)]] += sum_[static_cast<std::size_t>(c * kTile + j)];
+      for (Index c = 0; c < u; ++c) G[(begin + j) * m_ + used_[c]] += sum_[c * kTile + j];
   }
 
  private:
@@ -192,7 +185,7 @@ void update_gradient_dense(RowOf row_of, const SparseStep& step, Index n, Index 
   const std::vector<T> matrix = step.to_matrix<T>(used);
   parallel_tasks((n + Worker::kTile - 1) / Worker::kTile, n_threads, [&] {
     return [&, worker = std::make_unique<Worker>(used, matrix.data(), step.rows(), m)](Index task) {
-      (*worker)(row_of, task * Worker::kTile, std::min((task + 1) * Worker::kTile, n), G);
+      (*worker)(row_of, task* Worker::kTile, std::min((task + 1) * Worker::kTile, n), G);
     };
   });
 }

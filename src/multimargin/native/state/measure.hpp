@@ -1,9 +1,6 @@
 // Violation and gain of many rows, which the working-set rules and the stopping test use.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-
 #include "base/platform.hpp"
 
 namespace multimargin::state {
