@@ -12,7 +12,18 @@ from .pair_descent import PairDescent
 from .projected_gradient import ProjectedGradient
 from .variable_projection import VariableProjection
 
+# Every solver of a block by itself; finishers are parts of others.
+SOLVERS: tuple[type[InnerSolver], ...] = (
+    CoordinateDescent,
+    ProjectedGradient,
+    FrankWolfe,
+    PairDescent,
+    VariableProjection,
+    BoxInteriorPoint,
+)
+
 __all__ = [
+    "SOLVERS",
     "Block",
     "BoxInteriorPoint",
     "CoordinateDescent",

@@ -189,6 +189,14 @@ class Problem(ABC):
         """
         raise NotImplementedError(f"{self.name} has rows that move by themselves.")
 
+    def best_bias(
+        self, S: FloatArray, y: LabelArray, C: FloatArray, start: FloatArray | None = None
+    ) -> FloatArray:
+        """The bias (m,) that minimises ``loss(S + b, y, C).sum()``; a good ``start`` saves time."""
+        from .best_bias import best_bias
+
+        return best_bias(self, S, y, C, start)
+
     # -- labels ------------------------------------------------------------------------------------
     @abstractmethod
     def label_distribution(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
