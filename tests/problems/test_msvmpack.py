@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from stand_in import StandIn
 from test_intercepts import MACHINES
-from test_working_set import StandIn
 
 from multimargin import KernelSVC
 from multimargin.inner import Block, CoordinateDescent
