@@ -10,7 +10,7 @@ What is left of it in the end is moved on to the variables off their bounds: δ_
 μ (m,) of Σ_i δ_i = -Σ_i α_i. The certificate of that point is then a true duality gap.
 
 A solver whose steps keep Σ_i α_i (``InnerSolver.keeps_sums``) starts at 0 and needs none of this. Its points
-have a bias only to be judged by: the one that minimises the primal at their scores (``intercepts.py``).
+have a bias only to be judged by: the one that minimises the primal at their scores (``Problem.best_bias``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import math
 import numpy as np
 
 from ..engines.base import Engine
-from ..problems.best_bias import best_bias
 from ..system.typing import FloatArray
 from .working_sets import Choice
 
@@ -95,7 +94,7 @@ def start_balanced(engine: Engine) -> None:
 def minimise_over_bias(engine: Engine, most: float = math.inf) -> None:
     """Give the engine the bias of the smallest primal at its scores, or go ``most`` towards it."""
     task, (_, S) = engine.task, engine.result()
-    change = best_bias(engine.problem, S, task.y, task.C, engine.bias) - engine.bias
+    change = engine.problem.best_bias(S, task.y, task.C, engine.bias) - engine.bias
     engine.shift(np.clip(change, -most, most))
 
 
