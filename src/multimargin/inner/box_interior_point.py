@@ -21,10 +21,11 @@ import numpy as np
 from scipy.linalg import lapack
 
 from ..problems.base import Problem
-from ..problems.projections import BalancedBox, project_balanced
+from ..problems.projections import project_balanced
 from ..system.typing import FloatArray
 from .base import InnerSolver
 from .block import Block
+from .feasible_sets import BalancedBox
 from .predictor_corrector import step_length
 
 _STEP = 0.995  # of the way to the boundary
@@ -67,7 +68,7 @@ class BoxInteriorPoint(InnerSolver):
             raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}.")
 
     def solve(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
-        box = BalancedBox(problem, block, "pardalos-kovoor")
+        box = BalancedBox(problem, block)
         alpha, G = block.alpha[:, 0].copy(), block.G[:, 0].copy()
         if box.closeness(block) <= eps or not _Interior.exists(box):
             block.G[:, 0] = G
