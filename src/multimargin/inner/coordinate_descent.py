@@ -12,9 +12,7 @@ from ..problems.base import Problem, Rows
 from ..problems.updates import UPDATES
 from .base import ANY_SET, Finisher, InnerSolver
 from .block import Block
-from .face import Face
 
-_FACE_STEPS, _FACE_SHARE = 50, 0.3  # of conjugate gradients after a sweep; of the threshold, how exactly
 _VISITS = 400_000  # of samples, before coordinate descent asks whether another method would finish faster
 
 
@@ -43,7 +41,8 @@ class CoordinateDescent(InnerSolver):
         Only pairs (i, r) take part that have α_ir ≠ 0 or whose gradient is within ``reach`` times the block's
         largest violation of the row's maximum; the others can hardly become active. None is all pairs.
     faces : bool
-        Between sweeps, conjugate gradients over the pairs off their bounds, where those are few.
+        Whether native engines may accelerate the descent: between sweeps they minimise over the coefficients
+        off their bounds by conjugate gradients. The optimum is the same; the plain solver does without.
     finish : Finisher or None
         Where a third of the sweeps (more for small blocks) does not suffice, this solves what is undecided,
         if that takes no longer than all updates since it was used last, and sweeps follow.
@@ -136,8 +135,6 @@ class CoordinateDescent(InnerSolver):
             for i in rng.permutation(len(block.W)):
                 changed += self._visit(problem, block, listed[i], i, threshold, rng)
             updates += changed
-            if changed and self.faces and problem.faces:
-                Face(block, listed).minimise(_FACE_SHARE * threshold, _FACE_STEPS)
             if not changed:
                 if threshold <= eps:
                     return updates, True

@@ -46,7 +46,6 @@ class Problem(ABC):
     name: ClassVar[str]
     feasible_set: ClassVar[str]  # what an inner solver must be able to handle
     updates: ClassVar[tuple[str, ...]] = ("sort", "frank-wolfe")  # ways to solve for a single sample
-    faces: ClassVar[bool] = False  # whether conjugate gradients over faces know the set
     coupled: ClassVar[bool] = True  # whether the classes of a sample are coupled
     balanced: ClassVar[bool] = False  # whether the machine itself has a free bias b and asks for Σ_i α_i = 0
 

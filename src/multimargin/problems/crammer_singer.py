@@ -33,7 +33,6 @@ class CrammerSinger(Problem):
     name: ClassVar[str] = "crammer-singer"
     feasible_set: ClassVar[str] = "simplex"
     updates: ClassVar[tuple[str, ...]] = tuple(UPDATES)
-    faces: ClassVar[bool] = True
 
     @property
     def gap_scale(self) -> float:
