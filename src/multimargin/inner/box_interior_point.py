@@ -8,8 +8,8 @@ method solves
 
     (K + D) dx + db = t,   Σ_i dx_i = 0,        D = λ/l + μ/u
 
-by one Cholesky factor, in q³/3 multiply-adds. The method has the role of pr_LOQO in SVM-light and in the tables
-of Serafini, Zanghirati & Zanni.
+by one Cholesky factor, in q³/3 multiply-adds. The method has the role of pr_LOQO in SVM-light and in the
+tables of Serafini, Zanghirati & Zanni.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class BoxInteriorPoint(InnerSolver):
     True
     """
 
-    name: ClassVar[str] = "interior-point"
+    name: ClassVar[str] = "box-interior-point"
     handles: ClassVar[frozenset[str]] = frozenset({"balanced box"})
     measure: ClassVar[str] = "psi"
     max_iter: int = 100

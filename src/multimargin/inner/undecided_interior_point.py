@@ -63,7 +63,7 @@ class InteriorPoint(Finisher):
     True
     """
 
-    name: ClassVar[str] = "interior-point"
+    name: ClassVar[str] = "undecided-interior-point"
     handles: ClassVar[frozenset[str]] = frozenset({"simplex"})
     measure: ClassVar[str] = "psi"
     most: int = 3000
@@ -76,11 +76,11 @@ class InteriorPoint(Finisher):
         rows, listed = self.undecided(block)
         if not len(rows) or not self._affords(listed):
             return 0
-        face = _Face(block, rows, listed)
-        steps = face.minimise(_EPS_SHARE * eps, self.max_iter)
-        alpha = face.coefficients()
+        inside = _Undecided(block, rows, listed)
+        steps = inside.minimise(_EPS_SHARE * eps, self.max_iter)
+        alpha = inside.coefficients()
         delta = alpha - block.alpha[rows]
-        if not face.change(block.G[rows], delta) < 0:
+        if not inside.change(block.G[rows], delta) < 0:
             return 0
         block.alpha[rows] = alpha
         block.shift_gradient(rows, delta)
@@ -129,7 +129,7 @@ class InteriorPoint(Finisher):
         return rows, active[rows] | (block.G[rows] >= top - violation)
 
 
-class _Face(PairProblem):
+class _Undecided(PairProblem):
     """The problem over the listed pairs of some samples."""
 
     def __init__(self, block: Block, rows: IntArray, listed: np.ndarray) -> None:
