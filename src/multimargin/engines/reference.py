@@ -12,7 +12,7 @@ import numpy as np
 from ..inner.base import InnerSolver
 from ..inner.block import Block
 from ..kernels import Kernel
-from ..problems.base import Rows
+from ..problems.base import DualRows
 from ..run.profile import Profile, timed
 from ..system.data import features_per_sample
 from ..system.threads import blas_threads
@@ -88,8 +88,8 @@ class NumpyEngine(Engine):
         at = slice(None) if ids is None else ids
         self._psi[at], self._gain[at] = self.problem.measure(self._all_rows().take(at))
 
-    def _all_rows(self) -> Rows:
-        return Rows(self.alpha, self.G, self.task.y, self.task.C)
+    def _all_rows(self) -> DualRows:
+        return DualRows(self.alpha, self.G, self.task.y, self.task.C)
 
     def _compute_rows(self, ids: IntArray, store: np.ndarray, slots: IntArray) -> None:
         store[slots] = self.task.kernel.block(self.task.X, ids) + self.task.offset

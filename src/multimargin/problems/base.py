@@ -23,7 +23,7 @@ from ..system.typing import FloatArray, IntArray, LabelArray
 ON_BOUND = 1e-8  # a dual variable within this share of C_i of a bound counts as on it
 
 
-class Rows(NamedTuple):
+class DualRows(NamedTuple):
     """Some samples of the problem: all of them, or a working set."""
 
     alpha: FloatArray  # (k, m)
@@ -31,9 +31,9 @@ class Rows(NamedTuple):
     y: LabelArray  # (k,)
     C: FloatArray  # (k,) cost of each sample
 
-    def take(self, which: IntArray | slice) -> Rows:
+    def take(self, which: IntArray | slice) -> DualRows:
         """Some of them."""
-        return Rows(self.alpha[which], self.G[which], self.y[which], self.C[which])
+        return DualRows(self.alpha[which], self.G[which], self.y[which], self.C[which])
 
 
 class Problem(ABC):
@@ -105,7 +105,7 @@ class Problem(ABC):
 
     # -- optimality --------------------------------------------------------------------------------
     @abstractmethod
-    def measure(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def measure(self, rows: DualRows) -> tuple[FloatArray, FloatArray]:
         """KKT violation (in units of the scores) and gap of each sample."""
 
     def closeness(self, violation: FloatArray, gain: FloatArray, C: FloatArray) -> FloatArray:
@@ -116,7 +116,7 @@ class Problem(ABC):
     def group(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> np.ndarray:
         """0 for a free sample, 1 for a zero one, 2 for a bounded one (Algorithm 4's order)."""
 
-    def settled(self, rows: Rows, reach: float) -> np.ndarray:
+    def settled(self, rows: DualRows, reach: float) -> np.ndarray:
         """Whether a sample is at its bounds and stays there if entries of G change by at most ``reach``."""
         return np.zeros(len(rows.y), dtype=bool)
 
@@ -187,16 +187,16 @@ class Problem(ABC):
         """Least and largest α of each sample of a balanced problem, whose rows have one entry."""
         raise NotImplementedError(f"{self.name} has no box for α.")
 
-    def centre(self, rows: Rows) -> float:
+    def centre(self, rows: DualRows) -> float:
         """What to add to the bias of a balanced problem to minimise the largest violation."""
         raise NotImplementedError(f"{self.name} has no bias of its own.")
 
-    def pairs(self, rows: Rows, most: int) -> tuple[IntArray, IntArray]:
+    def pairs(self, rows: DualRows, most: int) -> tuple[IntArray, IntArray]:
         """The steepest feasible direction of a balanced problem: ``most`` samples to move up, and down."""
         raise NotImplementedError(f"{self.name} has rows that move by themselves.")
 
     def gaining_pairs(
-        self, rows: Rows, pair: IntArray, curvature: FloatArray, most: int
+        self, rows: DualRows, pair: IntArray, curvature: FloatArray, most: int
     ) -> tuple[IntArray, IntArray]:
         """The same, ranked by gain: the ``pair`` (up, down), then samples that gain most with one of the two.
 

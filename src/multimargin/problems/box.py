@@ -13,7 +13,7 @@ from abc import abstractmethod
 import numpy as np
 
 from ..system.typing import FloatArray, LabelArray
-from .base import ON_BOUND, Problem, Rows
+from .base import ON_BOUND, DualRows, Problem
 
 
 class BoxProblem(Problem):
@@ -39,7 +39,7 @@ class BoxProblem(Problem):
         """The bound of β in linear problems, which need a finite one."""
         return self.bound(C)
 
-    def measure(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def measure(self, rows: DualRows) -> tuple[FloatArray, FloatArray]:
         beta, gamma = self.beta(rows.alpha, rows.y), self.gamma(rows.G, rows.y)
         return self._violation(beta, gamma, rows.C), self._gap(beta, gamma, rows.C)
 
@@ -58,7 +58,7 @@ class BoxProblem(Problem):
         free = (beta > ON_BOUND * C[:, None]) & (beta < (self.bound(C) - ON_BOUND * C)[:, None])
         return np.where(free.any(axis=1), 0, np.where(alpha.any(axis=1), 2, 1))
 
-    def settled(self, rows: Rows, reach: float) -> np.ndarray:
+    def settled(self, rows: DualRows, reach: float) -> np.ndarray:
         beta, gamma = self.beta(rows.alpha, rows.y), self.gamma(rows.G, rows.y)
         least, most = ON_BOUND * rows.C[:, None], (self.bound(rows.C) - ON_BOUND * rows.C)[:, None]
         at_zero, at_bound = (beta <= least) & (gamma > reach), (beta >= most) & (gamma < -reach)

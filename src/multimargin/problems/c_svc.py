@@ -24,7 +24,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..system.typing import FloatArray, IntArray, LabelArray
-from .base import ON_BOUND, Rows
+from .base import ON_BOUND, DualRows
 from .box import BoxProblem, with_rest
 from .quantiles import hinge_bias
 
@@ -92,17 +92,17 @@ class CSvc(BoxProblem):
     ) -> FloatArray:
         return hinge_bias(S, self.target(y), C)
 
-    def pulls(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def pulls(self, rows: DualRows) -> tuple[FloatArray, FloatArray]:
         """-G if α can grow (else -inf), and G if it can shrink (else -inf)."""
         low, high = self.bounds(rows.y, rows.C)
         a, g, slack = rows.alpha[:, 0], rows.G[:, 0], ON_BOUND * rows.C
         return np.where(a < high - slack, -g, -np.inf), np.where(a > low + slack, g, -np.inf)
 
-    def centre(self, rows: Rows) -> float:
+    def centre(self, rows: DualRows) -> float:
         up, down = self.pulls(rows)
         return 0.5 * float(up.max() - down.max())
 
-    def pairs(self, rows: Rows, most: int) -> tuple[IntArray, IntArray]:
+    def pairs(self, rows: DualRows, most: int) -> tuple[IntArray, IntArray]:
         """The solution of Serafini, Zanghirati & Zanni's (5).
 
         The largest -G that can grow is matched with the largest G that can shrink, as long as the pair
@@ -111,7 +111,7 @@ class CSvc(BoxProblem):
         return _matched(*self.pulls(rows), most)
 
     def gaining_pairs(
-        self, rows: Rows, pair: IntArray, curvature: FloatArray, most: int
+        self, rows: DualRows, pair: IntArray, curvature: FloatArray, most: int
     ) -> tuple[IntArray, IntArray]:
         """By (ω_i - ω_j)² / 2(K_ii + K_jj - 2K_ij), the gain of a pair that meets no bound."""
         (up, down), (i, j) = self.pulls(rows), pair

@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..system.typing import FloatArray, LabelArray
-from .base import ON_BOUND, Problem, Rows, one_hot
+from .base import ON_BOUND, DualRows, Problem, one_hot
 from .flows import cheapest_flow, least_loss_bias
 from .updates import UPDATES
 
@@ -41,7 +41,7 @@ class CrammerSinger(Problem):
     def target(self, y: LabelArray) -> FloatArray:
         return one_hot(y, self.m)
 
-    def measure(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def measure(self, rows: DualRows) -> tuple[FloatArray, FloatArray]:
         z = simplex_point(rows.alpha, rows.y, rows.C)
         top = rows.G.max(axis=1, keepdims=True)
         below = top - rows.G

@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..system.typing import FloatArray, LabelArray
-from .base import ON_BOUND, Rows
+from .base import ON_BOUND, DualRows
 from .box import with_rest, without_own
 from .lee_lin_wahba import LeeLinWahba
 
@@ -71,7 +71,7 @@ class MSVM2(LeeLinWahba):
     def loss(self, S: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         return self.loss_of(self.slopes(S, y, C), C)
 
-    def measure(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def measure(self, rows: DualRows) -> tuple[FloatArray, FloatArray]:
         alpha, G, y, C = rows
         beta, gamma = self.beta(alpha, y), self.gamma(G, y)
         S = self.scores(G, alpha, y, C)
