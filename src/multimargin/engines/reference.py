@@ -14,7 +14,7 @@ import numpy as np
 
 from ..inner.base import InnerSolver
 from ..inner.block import Aim, Block
-from ..problems.base import Rows
+from ..problems.base import DualRows
 from ..problems.zero_sums import balanced, with_zero_sums
 from ..run.profile import Profile, timed
 from ..system.threads import blas_threads
@@ -73,8 +73,8 @@ class ReferenceEngine(Engine):
         self.G = self.problem.gradient(S, alpha, y, C) + self.bias
         self.dual = self.problem.dual(alpha, S, y, C) + float(self.bias @ self.sums())
 
-    def _rows(self) -> Rows:
-        return Rows(self.alpha, self.G, self.task.y, self.task.C)
+    def _rows(self) -> DualRows:
+        return DualRows(self.alpha, self.G, self.task.y, self.task.C)
 
     def _scores(self) -> FloatArray:
         return self.problem.scores(self.G - self.bias, self.alpha, self.task.y, self.task.C)

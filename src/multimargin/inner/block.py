@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..problems import Problem
-from ..problems.base import Rows
+from ..problems.base import DualRows
 from ..system.typing import FloatArray, IntArray, LabelArray
 
 
@@ -33,9 +33,9 @@ class Block:
         """How many of its samples can move."""
         return len(self.W)
 
-    def rows(self) -> Rows:
+    def rows(self) -> DualRows:
         """The block's samples as the machine sees them."""
-        return Rows(self.alpha, self.G, self.y, self.C)
+        return DualRows(self.alpha, self.G, self.y, self.C)
 
     def shift_gradient(self, rows: IntArray, delta: FloatArray, step: int = 512) -> None:
         """G += K[:, rows] delta, in float64."""

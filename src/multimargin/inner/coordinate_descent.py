@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..problems import Problem
-from ..problems.base import Rows
+from ..problems.base import DualRows
 from ..problems.updates import UPDATES
 from .base import ANY_SET, Finisher, InnerSolver
 from .block import Block
@@ -125,7 +125,7 @@ class CoordinateDescent(InnerSolver):
         classes = np.flatnonzero(listed)
         own = np.searchsorted(classes, block.y[i])
         alpha, G, C = block.alpha[i, classes], block.G[i, classes], block.C[i]
-        if problem.measure(Rows(alpha[None], G[None], np.array([own]), np.array([C])))[0][0] <= threshold:
+        if problem.measure(DualRows(alpha[None], G[None], np.array([own]), np.array([C])))[0][0] <= threshold:
             return False
         new = problem.update(self.update, alpha, G, int(own), C, block.diagonal[i] / self.relax, rng)
         delta = new - alpha

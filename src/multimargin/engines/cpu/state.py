@@ -12,7 +12,7 @@ import numpy as np
 
 from ... import _core
 from ...inner.block import Block
-from ...problems.base import Rows
+from ...problems.base import DualRows
 from ...system.typing import FloatArray, IntArray
 from ..base import Certificate, EngineOptions, Found, Selection, Task
 from .shrinking import Shrinking
@@ -51,9 +51,9 @@ class State:
         return np.asarray(ids[~self.problem.settled(self.rows().take(ids), reach)])
 
     # -- measures ------------------------------------------------------------------------------------
-    def rows(self) -> Rows:
+    def rows(self) -> DualRows:
         """All samples as the machine sees them."""
-        return Rows(self.alpha, self.G, self.y, self.C)
+        return DualRows(self.alpha, self.G, self.y, self.C)
 
     def _measure(self, ids: IntArray | None) -> None:
         psi, gain, name = self._psi, self._gain, self.problem.name
