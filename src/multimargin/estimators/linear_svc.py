@@ -76,7 +76,7 @@ class LinearSVC(MachineClassifier):
     intercept_scaling : float, default=1.0
         Value of the constant feature; larger values penalise the intercept less.
     class_weight : dict, "balanced" or None, default=None
-        Factors of ``C`` for each class.
+        One factor of ``C`` per class.
     shrinking : bool, default=True
         Whether most passes visit only the samples that still change. It has no effect if ``subproblem`` is
         "frank-wolfe". The final proof always covers all samples.
@@ -143,7 +143,7 @@ class LinearSVC(MachineClassifier):
     True
     """
 
-    _tuning = Tuning()
+    _tuning = Tuning()  # no parameter: only the tests use other values
 
     def __init__(
         self,
@@ -204,7 +204,7 @@ class LinearSVC(MachineClassifier):
         y : array-like of shape (n_samples,)
             Labels of any kind.
         sample_weight : array-like of shape (n_samples,) or None
-            Factors of ``C`` for each sample. Samples of weight 0 are left out.
+            One factor of ``C`` per sample. Samples of weight 0 are left out.
 
         Returns
         -------
@@ -286,11 +286,11 @@ class LinearSVC(MachineClassifier):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The batch.
         y : array-like of shape (n_samples,)
-            Its labels.
+            Labels of the batch.
         classes : array-like of shape (m,) or None
             All labels that will ever come. The first call needs them, unless ``fit`` came before.
         sample_weight : array-like of shape (n_samples,) or None
-            Factors of ``C`` for each sample. Samples of weight 0 are left out.
+            One factor of ``C`` per sample. Samples of weight 0 are left out.
 
         Returns
         -------

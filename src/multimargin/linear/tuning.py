@@ -7,18 +7,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Tuning:
-    """When passes are shared, how far steps go, what a pass visits, and when a proof is tried."""
+    """Which code runs, how far steps go, what a pass visits, and when a proof is tried.
+
+    ``python benchmarks/linear_tuning.py NAME`` shows why a number is as it is: it fits with smaller and
+    larger values of NAME too, and prints visits, proofs and seconds. Its head lists the few numbers that no
+    stored problem shows. ``python benchmarks/linear_peers.py`` shows what all of them achieve together.
+    """
 
     # Which code runs.
-    few_passes: int = 10  # With max_iter up to this, all passes visit all samples, as in Algorithm 1.
+    few_passes: int = 10  # With max_iter up to this, passes visit all samples, as in Algorithm 1.
     many_classes: int = 128  # Above this, "auto" pivots instead of sorting.
     single_tol: float = 1e-5  # Below this tol, weights start in float64: float32 cannot resolve it.
 
     # Threads that share a pass.
-    parallel_work: float = 1e7  # Non-zeros * classes per pass above which a pass is shared.
-    parallel_row: float = 1e3  # The same per row. With less, threads mostly wait for each other.
+    parallel_work: float = 1e7  # Threads share a pass above this many non-zeros * classes per pass,
+    parallel_row: float = 1e3  # and this many per row: with less, they mostly wait for each other.
     thread_classes: int = 24  # Least classes per thread. With fewer, reading the row dominates.
-    most_threads: int = 8  # With more, too many samples are visited without each other's steps.
+    most_threads: int = 8  # With more, samples lack too many of each other's steps.
     threads_share: float = 0.85  # Threads end if the dual falls by less than this share of what they saw.
 
     # Length of steps.
