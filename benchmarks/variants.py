@@ -1,4 +1,4 @@
-"""What is each choice of a method worth? One choice is changed at a time, and rounds, updates, rows are counted.
+"""What is each choice of a method worth? Rounds, updates and kernel rows with one choice changed at a time.
 
 Counts do not depend on the load of the machine, so docs/decisions/ quotes them. ``suspects`` counts the wrong
 labels that are found by the loss, and by the norm of α_i / C_i.
