@@ -90,9 +90,9 @@ def rows_of(samples: _core.Samples, spec: _core.KernelSpec, rows: int, dtype: ty
     return lambda: _core.kernel_block(spec, samples, ids, samples, 0, samples.n, None, None, out, at, 1)
 
 
-def scores_of(samples: _core.Samples, spec: _core.KernelSpec) -> Callable[[], None]:
+def scores_of(samples: _core.Samples, spec: _core.KernelSpec, rows: int = ROWS) -> Callable[[], None]:
     rng = np.random.default_rng(0)
-    sv = samples.take(rng.permutation(samples.n)[:ROWS])
+    sv = samples.take(rng.permutation(samples.n)[:rows])
     coef = np.where(rng.random((sv.n, 10)) < 0.3, rng.normal(size=(sv.n, 10)), 0.0)
     out = np.empty((samples.n, 10))
     return lambda: _core.kernel_scores(spec, sv, coef, samples, 0, samples.n, None, None, out, 1)

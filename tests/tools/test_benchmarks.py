@@ -16,7 +16,7 @@ from sklearn import svm
 from multimargin import KernelSVC, LinearSVC
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from benchmarks.checks import linear_scale, regression
+from benchmarks.checks import linear_scale, regression, work_units
 from benchmarks.lib import contenders
 from benchmarks.lib.arena import Arena, Limits, Result, View, race
 from benchmarks.lib.bars import check_certified, check_ratio, is_certified
@@ -404,6 +404,32 @@ def test_msvmpack_table_4(split, report):
     msvmpack_table4.check(report, points)
     assert all(claim["held"] for claim in report.found["claims"] if "optimal" in claim["claim"])
     assert msvmpack_table4.shape(TABLE_4["CB513_01"])[0.05] == pytest.approx(3.03, abs=0.01)
+
+
+# -- work units ----------------------------------------------------------------------------------------
+def test_work_of_a_fit_is_watched_and_nothing_stays_changed(split):
+    before = work_units.Solvers._sweeps
+    with work_units.watched() as calls:
+        KernelSVC(C=C, gamma=GAMMA, n_threads=1).fit(split.X_train, split.y_train)
+    assert work_units.Solvers._sweeps is before
+    assert {call.kind for call in calls} == {work_units.SWEEPS}
+    assert sum(call.work for call in calls) > 0
+
+
+def test_work_units_are_measured_by_name():
+    calls = [
+        work_units.Spent(work_units.SWEEPS, 4e9, 1, 2.0),
+        work_units.Spent(work_units.PAIRS, 1e9, 1, 1.0),
+        work_units.Spent(work_units.LEAP, 3e9, 20, 1.0),
+    ]
+    found = {entry.name: entry.here for entry in work_units.of_methods(calls)}
+    assert found == {
+        "PER_SECOND": 2e9,
+        "": 1e9,
+        "LEAST_DESCENT": 0.5,
+        "LEAP": pytest.approx(1.5),
+        "LEAP_STEPS": 20,
+    }
 
 
 # -- regression ----------------------------------------------------------------------------------------
