@@ -1,4 +1,4 @@
-"""Nanoseconds a kernel value, one thread: the data type decides the kernel.
+"""Nanoseconds per kernel value, one thread: the data type decides the kernel.
 
 - Integer and binary forms against the float32 product of the same rows (RBF, the exponential included):
   256 rows against all. uint8 and int16 mnist must be 3× as fast, binary a9a and connect4 4×.
@@ -42,7 +42,7 @@ class Case:
 
 
 def stored(name: str) -> Any:
-    """The training rows as they are stored, or None where the file is missing."""
+    """The training rows as they are stored, or None if the file is missing."""
     path = FOLDER / f"{name}.npz"
     if not path.is_file():
         print(f"skipped: no {path.name} in {FOLDER} (set MULTIMARGIN_DATA to the folder that has it)")
@@ -99,7 +99,7 @@ def scores_of(samples: _core.Samples, spec: _core.KernelSpec, rows: int = ROWS) 
 
 
 def compare_dense(case: Case, repeats: int) -> tuple[str, dict[str, float]]:
-    """The form chosen, and nanoseconds a value of everything that is compared."""
+    """The form chosen, and nanoseconds per value of everything that is compared."""
     X = case.X.astype(np.uint8) if case.X.dtype == np.bool_ else case.X
     layout = Layout.plan(RBF(case.gamma), X, "auto")
     spec, samples = layout.spec(0.0), layout.samples(X)

@@ -1,4 +1,4 @@
-"""One pass over 1,000,000 rows of 262,144 features, 40 non-zeros a row and 50 classes: memory and throughput.
+"""Memory and throughput of one pass over 1,000,000 rows with 262,144 features, 40 non-zeros each, 50 classes.
 
 Data is synthetic: CSR, float32 values and int32 indices. A row has one feature from each of 40 ranges whose
 widths grow so that a feature's frequency falls like 1 / (rank + const), as words' do; values are log counts
@@ -11,12 +11,12 @@ the weights are coef_, m times features in float64. Claims on memory:
 - the harder one, with the data itself counted in: it adds at most half the data plus the weights. The short
   form cannot tell, because there the data is small beside the weights, of which the fit has a float32 copy.
 
-Throughput is non-zeros times classes a second, of the whole fit and of the pass with the measurement of the
+Throughput is non-zeros times classes per second, of the whole fit and of the pass with the measurement of the
 gap that follows it (without the final proof in float64). The floor is what memory alone takes: every
 non-zero's m float32 weights (padded to the layout's multiple of 8) copied once, in the data's own order, into
 a block that stays in the processor's cache (NumPy's take), on one thread. A pass has to read them once to
-score a row and, where it updates, to read and write them again, while the processor's cache still has them;
-the samples themselves, 8 bytes a non-zero, are not in the floor. Reported, not a bar.
+score a row and, if it updates, to read and write them again, while the processor's cache still has them;
+the samples themselves, 8 bytes per non-zero, are not in the floor. Reported, not a bar.
 
 The short form has 100,000 rows. Exit status 1 if a claim does not hold.
 """
@@ -158,7 +158,7 @@ def main() -> int:
     report = Report("linear_scale", args)
     rows = args.rows or (ROWS if args.full else SHORT_ROWS)
     heads = ("rows", "threads", "data MB", "coef_ MB", "added MB", "fit s", "pass s", "fit G/s", "pass G/s")
-    table = Table((*heads, "floor G/s", "updated", "dual a row"), (10, 7, 7, 8, 8, 7, 7, 7, 8, 9, 7, 10))
+    table = Table((*heads, "floor G/s", "updated", "dual / row"), (10, 7, 7, 8, 8, 7, 7, 7, 8, 9, 7, 10))
     with tempfile.TemporaryDirectory(prefix="multimargin-bench-") as folder:
         X, y = synthetic(rows)
         for name, part in zip(FILES, (X.data, X.indices, X.indptr, y), strict=True):

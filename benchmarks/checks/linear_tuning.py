@@ -1,6 +1,6 @@
 """What each number of LinearSVC's Tuning is worth: the same fit with that number smaller and larger.
 
-Each number is tried on one problem where it matters and with one goal, a relative duality gap or a violation
+Each number is tried on one problem that it matters for, with one goal: a relative duality gap or a violation
 (C = 1, no intercept, one thread unless the number is about threads). Visits are samples visited over their
 number; visits and proofs are the same on every machine. Seconds are the best of the repeats.
 

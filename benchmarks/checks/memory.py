@@ -113,7 +113,7 @@ def main() -> int:
     if not sys.platform.startswith("linux"):
         print("skipped: peak memory is read from /proc, which only Linux has")
         return 0
-    load_stored("mnist", 1, 1)  # says so and ends where there is no data
+    load_stored("mnist", 1, 1)  # says so and ends if there is no data
     report = Report("memory", args)
     fits, more = Fits(report), {}
     for method in args.methods or (EXACT_METHODS if args.full else SHORT):

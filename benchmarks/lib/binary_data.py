@@ -1,6 +1,7 @@
 """Problems of two classes: Serafini, Zanghirati & Zanni's, and some classes of a dataset against the rest.
 
-Class 1 is the one that is named. Dense for everyone, but for text, where only CSR fits the memory.
+Class 1 is the one that is named. Rows are dense for everyone. Text is CSR, because dense rows of it do not
+fit into memory.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def adult(name: str, test_rows: int | None = None) -> Problem:
 
 
 def dense_rows(problem: Problem) -> Problem:
-    """LIBSVM's and oneDAL's machines are faster so where the rows have few features."""
+    """LIBSVM's and oneDAL's machines are faster so if the rows have few features."""
     splits = tuple(
         split._replace(X_train=split.X_train.toarray(), X_test=split.X_test.toarray())
         if sp.issparse(split.X_train)

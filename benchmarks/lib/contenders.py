@@ -121,7 +121,7 @@ LINEAR = {
         ),
     )
 }
-SAME_CODE = Contender(  # as LIBLINEAR's, where that has no environment
+SAME_CODE = Contender(  # LIBLINEAR's code, if that has no environment
     "scikit-learn LinearSVC",
     "scikit_linear",
     "linear Crammer-Singer",

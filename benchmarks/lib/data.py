@@ -70,7 +70,7 @@ class Recipe:
     gamma: float
     scale: Callable
     folds: int = 0
-    file: str | None = None  # where the name is not the file's
+    file: str | None = None  # if the name is not the file's
     train: int | None = None  # of a file without test part: the rows before, and the ones from here on
 
 

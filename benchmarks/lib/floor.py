@@ -3,7 +3,7 @@
     K(a, b) = exp(-γ ‖a - b‖²) = exp([√(2γ) a, -γ‖a‖², 1] · [√(2γ) b, 1, -γ‖b‖²])
 
 so with two more features the exponent is the product itself. NumPy's BLAS at one thread in each of
-``threads`` threads, tile by tile into one buffer a thread that stays in the processor's cache: results are
+``threads`` threads, tile by tile into one buffer per thread that stays in the processor's cache: results are
 not stored, and no fresh memory is touched.
 """
 
@@ -30,7 +30,7 @@ class Floor:
 
     def __init__(self, A: Any, B: Any, gamma: float, threads: int) -> None:
         self._factors, self._threads = factors(dense(A), dense(B), gamma), threads
-        self._buffers: queue.SimpleQueue[dict] = queue.SimpleQueue()  # one set a thread
+        self._buffers: queue.SimpleQueue[dict] = queue.SimpleQueue()  # one set per thread
         for _ in range(threads):
             self._buffers.put({tile: np.empty(tile, np.float32) for tile in TILES})
 

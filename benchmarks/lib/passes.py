@@ -8,7 +8,7 @@ from multimargin import LinearSVC
 
 EXACT = ("sort", "pivot")
 METHODS = (*EXACT, "bisection", "smo", "frank-wolfe")
-TAU = 1e-3  # of bisection, where it is not varied
+TAU = 1e-3  # of bisection, unless it is varied
 
 
 def algorithm1(method: str, passes: int, *, C: float = 1.0, tau: float = TAU) -> LinearSVC:

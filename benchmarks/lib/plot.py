@@ -1,4 +1,4 @@
-"""Plots of a benchmark's curves and bars, where matplotlib is installed."""
+"""Plots of a benchmark's curves and bars, if matplotlib is installed."""
 
 from __future__ import annotations
 

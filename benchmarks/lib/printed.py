@@ -130,7 +130,7 @@ def minutes(m: float, s: float) -> float:
 
 
 # E. Didiot, F. Lauer: Efficient optimization of multi-class support vector machines with MSVMpack, Table 2:
-# data -> machine -> MSVMpack's row, and the other program's where there is one (BSVM, MCSVM). Seconds on two
+# data -> machine -> MSVMpack's row, and the other program's if there is one (BSVM, MCSVM). Seconds on two
 # 4-core Xeons at 2.53 GHz. MSVMpack stops at dual / bound >= 0.98; letter with M-SVM² was stopped by hand.
 MSVMPACK = {
     "ImageSeg": {

@@ -126,7 +126,7 @@ class LinearRows:
 
 
 def kernel_rows(A: Any, B: Any, gamma: float | None) -> KernelRows | LinearRows:
-    """The RBF kernel's values, or the linear kernel's where there is no gamma."""
+    """The RBF kernel's values, or the linear kernel's if there is no gamma."""
     return LinearRows(A, B) if gamma is None else KernelRows(A, B, gamma)
 
 
@@ -142,7 +142,7 @@ def timed_fit(model, split: Split):
 def judge(model: Any, split: Split, C: float, gamma: float | None) -> tuple[Judgement, np.ndarray]:
     """The worth of a model (a fitted one or Coefficients), and the labels it gives the test rows.
 
-    The kernel is linear where ``gamma`` is None; the bias is none or a free one.
+    The kernel is linear if ``gamma`` is None; the bias is none or a free one.
     """
     alpha, y, free = full_alpha(model, split.n), codes(model, split.y_train), has_free_bias(model)
     rounding = 1e-9 if model.dual_coef_.dtype == np.float64 else 1e-5

@@ -3,11 +3,11 @@
 - letter (X / 15, first 16,000 rows, C = 8, γ = 4): test accuracy 97.00 ± 0.15%, dual -7877.38 to 0.02%,
   4,300 to 4,500 support vectors.
 - satimage 92.35%, vowel 52.16%, isolet 96.60%, shuttle 99.71% (5,000 raw rows, tested on 14,500), as printed;
-  how many test rows a model is off is said. On isolet a miss by one row is expected: the optimum itself,
+  a line says how many test rows a model is off. On isolet a miss by one row is expected: the optimum itself,
   solved to 1e-8, gets 1505 of 1559 rows right (96.54%), and 1506 would be 96.60%.
 - Optimal to tol = 1e-3 by the method's own rule, recomputed in float64 from the coefficients.
 
-Without options, methods are left out where they take minutes. Exit status 1 if a bar is missed.
+Without options, methods are left out if they take minutes. Exit status 1 if a bar is missed.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def verdicts(bar: Bar, method: str, run: Outcome, tested: int) -> Iterator[tuple
 def main() -> int:
     parser = options(__doc__)
     parser.add_argument("--data", nargs="+", choices=BARS, default=tuple(BARS))
-    parser.add_argument("--methods", nargs="+", choices=EXACT_METHODS, help="these, also where they are slow")
+    parser.add_argument("--methods", nargs="+", choices=EXACT_METHODS, help="these, even if they are slow")
     args = parser.parse_args()
     report = Report("accuracies", args, words=("PASS", "MISS"))
     heads = ("data", "method", "sec.", "accuracy", "SVs", "dual", "gap / P", "ψ", "g/C", "it.", "rows")

@@ -10,7 +10,7 @@ squares in logarithms, at most 1.
 
 Figure 3: the dual over passes, exact and with τ from 1e-5 to 1e-1, by its distance to the optimum (from a
 fit to tol = 1e-4). Claims: no τ is ahead of exact in the end (beyond a millionth of the dual); loose ones are
-behind, τ = 0.1 more than τ = 0.01. The paper's curves are against time, where strict ones are behind as well;
+behind, τ = 0.1 more than τ = 0.01. The paper's curves are against time; there strict ones are behind as well;
 here a pass takes them the same time.
 
 Figure 4: test accuracy on News20 after 5 passes against C from 1e-3 to 1e3. Claims: exact methods lose less
@@ -164,7 +164,7 @@ def main() -> int:
     if 2 in args.figures:
         counts = CLASSES if args.full else SHORT_CLASSES
         panels = {name: figure2(report, name, counts[name], args.repeats) for name in counts}
-        draw_panels(report, "linear_figure2", panels, "classes", "seconds a pass", log="")
+        draw_panels(report, "linear_figure2", panels, "classes", "seconds per pass", log="")
     if 3 in args.figures:
         panels = {}
         for name in CLASSES if args.full else ("News20",):

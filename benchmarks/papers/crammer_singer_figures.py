@@ -37,7 +37,7 @@ from benchmarks.lib.report import Report, Table, options
 from benchmarks.lib.scoring import compete, timed_fit
 
 TOL = 1e-3
-CACHE = 2000  # MB: all of it, where there is a cache
+CACHE = 2000  # MB: all of it, if there is a cache
 ALLOWED = 1.05  # ratio of two best times that still counts as equal
 ACCURACIES = (0.9, 0.5, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 COOLED = MaxViolator(active_set=True, cooling="logarithmic")

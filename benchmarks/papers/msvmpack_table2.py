@@ -3,7 +3,7 @@
 As they have it: a free bias for Weston-Watkins, Lee-Lin-Wahba and M-SVM², none for Crammer-Singer; RBF with
 σ = 1 (on raw mnist 1000), so γ = 1 / 2σ². Theirs stop when the dual is 98% of a bound on it, ours when no
 sample violates its condition by more than 1e-3 of the margin; "msvmpack" is their method in ours, stopped
-where theirs is. Bio and CB513 are not here.
+when theirs is. Bio and CB513 are not here.
 
 What differs, and why:
 - ImageSeg is the data they had, and the errors are theirs or within three of the 2,100 test rows.
@@ -18,7 +18,7 @@ What differs, and why:
   --full, or --machines.
 - They count any coefficient that is not exactly zero as a support vector, and Frank-Wolfe hardly ever returns
   one to zero, so they have more of them.
-- MNIST has 60,000 rows with --full for Weston-Watkins and Crammer-Singer; 10,000 otherwise, where errors are
+- MNIST has 60,000 rows with --full for Weston-Watkins and Crammer-Singer; 10,000 otherwise. Then errors are
   higher than theirs because there is less to learn from. MCSVM's 2.76% looks like an unfinished run.
 
 Claims checked; exit status 1 if one does not hold:
@@ -48,7 +48,7 @@ TOL, GAP = 1e-3, 0.02
 TIGHT = {"ImageSeg": 1e-5}  # so that primal values can be compared
 METHODS = ("auto", "msvmpack")
 MACHINES = ("weston-watkins", "crammer-singer", "lee-lin-wahba", "msvm2")
-ROWS = {"USPS_500": 500, "MNIST": 10_000}  # where not all training rows take part
+ROWS = {"USPS_500": 500, "MNIST": 10_000}  # if not all training rows take part
 TEST_ROWS = {"USPS_500": 500}
 LONG = {"Letter": ("lee-lin-wahba", "msvm2")}  # not in the short form, unless asked for
 ALL_ROWS = ("weston-watkins", "crammer-singer")  # of MNIST, with --full
@@ -175,9 +175,7 @@ def runs(args) -> list[tuple[str, int | None, list[str]]]:
 def main() -> int:
     parser = options(__doc__)
     parser.add_argument("--data", nargs="+", choices=MSVMPACK, default=tuple(MSVMPACK))
-    parser.add_argument(
-        "--machines", nargs="+", choices=MACHINES, help="these only, also where they are slow"
-    )
+    parser.add_argument("--machines", nargs="+", choices=MACHINES, help="these only, even if they are slow")
     parser.add_argument("--methods", nargs="+", choices=METHODS, help="these only")
     parser.add_argument("--limit", type=float, help="seconds for a fit (1200; short form: 40)")
     parser.add_argument("--method-limit", type=float, help="the same for msvmpack (120; short form: 4)")

@@ -1,7 +1,7 @@
 """Niu & Yuan's Table 2: ψ-based, ℓ-based and DASMC at 400 MB and 40 MB of kernel cache.
 
 What is compared:
-- "ψ-based" is Crammer & Singer's program with its defaults: the worst ψ, one sample a step, active set,
+- "ψ-based" is Crammer & Singer's program with its defaults: the worst ψ, one sample per step, active set,
   cooling, ε = 1e-3. That is our "mcsvm".
 - "ℓ-based" is the same program with ℓ in place of ψ and nothing else changed, so ℓ also decides when a
   pass, and the whole run, is over: our "ell-based" stopped on the gain g = -ℓ.
@@ -46,7 +46,12 @@ CACHES = (400, 40)  # MB
 SUBSETS = {"shuttle": 5000, "mnist": 5000, "letter": 5000}
 SCALES = {"letter": to_unit_range}  # with X / 15, a third of the paper's kernel columns would be missing
 SHORT = ("vowel", "glass", "shuttle", "satimage", "mnist")
-LIMITED_CACHE = ("satimage", "mnist", "isolet", "letter")  # where the paper claims that ℓ saves evaluations
+LIMITED_CACHE = (
+    "satimage",
+    "mnist",
+    "isolet",
+    "letter",
+)  # for these the paper claims that ℓ saves evaluations
 
 SOLVERS = {
     "ψ-based": METHODS["mcsvm"],
@@ -57,7 +62,7 @@ ROW_TYPES = {"ψ-based": "float64", "ℓ-based": "float64", "DASMC": "float32"}
 
 
 def measure(problem: Problem, dtype: str | None, repeats: int) -> dict[tuple[str, int], Outcome]:
-    """All methods at both caches; the mean where there are several splits."""
+    """All methods at both caches; the mean if there are several splits."""
     models = {
         (method, cache): KernelSVC(
             C=problem.C,

@@ -4,7 +4,7 @@ scikit-learn-intelex's, which solve the same problem.
 Everyone is in a process of its own, warmed up, with the same rows, C, γ and tol = 1e-3 (theirs bounds twice
 the violation that ours does), peers with 2 GB of kernel cache. Contenders take turns, the best time counts,
 and all models are judged here, in float64: the duals must agree to 1e-4. Bars are for seconds; the ratio of
-CPU seconds, of all threads, says more where others use the machine.
+CPU seconds, of all threads, says more if others use the machine.
 
 - a9a, mnist 8 against the rest (60,000 rows, raw pixels) and connect4, won against the rest (20,000 rows): at
   least 8 times faster than SVC and twice as fast as intelex's;
@@ -29,7 +29,7 @@ from benchmarks.lib.plot import draw_bars
 from benchmarks.lib.report import Report, Table, options
 
 DUAL_WITHIN = 1e-4  # relative
-ENOUGH = 1.5  # times what holds a bar by one fit of ours: where the short form stops a peer
+ENOUGH = 1.5  # the short form stops a peer after so many times the seconds that hold its bar
 SHORT_TEST_ROWS = 2000
 HEADS = (
     "contender",

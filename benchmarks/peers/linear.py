@@ -2,7 +2,7 @@
 
 Ours stops at the gap it is asked for (gap_tol). LIBLINEAR stops by a rule of its own, so for each gap it gets
 its best tolerance: the loosest rung of a ladder (1, 0.5, 0.2, 0.1, … 1e-5) whose model meets the gap, or the
-next where that took less CPU (not tried in the short form). The chosen settings then take turns and the best
+next if that took less CPU (not tried in the short form). The chosen settings then take turns and the best
 time counts; everyone is in a process of its own, warmed up, with the data loaded. LIBLINEAR draws another
 order in every fit: if the last of its fits just misses the gap, its time stands.
 
@@ -14,7 +14,7 @@ LIBLINEAR is liblinear-official in its own environment (make peers); without it 
 its place, which is the same code with a copy of the data inside its time.
 
 The short form runs some problems at some gaps, --full all of them, and more rungs for the plot: gap against
-seconds, one panel a problem as in Blondel et al.'s Figure 1. Exit status 1 if a bar is missed.
+seconds, one panel per problem as in Blondel et al.'s Figure 1. Exit status 1 if a bar is missed.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class Entry:
 
     data: str
     bars: dict[float, float]
-    starts: dict[float, float]  # gap -> rung where LIBLINEAR's best is looked for first
+    starts: dict[float, float]  # gap -> rung at which the search for LIBLINEAR's best begins
     short: tuple[float, ...] = ()  # gaps of the short form
-    named: tuple[float, ...] = (1e-3, 1e-4)  # gaps where it is asked for by name
+    named: tuple[float, ...] = (1e-3, 1e-4)  # gaps that are asked for by name
     reference: float = 0.1  # times the tightest gap: what the run that finds the optimum is asked for
 
 
@@ -78,7 +78,7 @@ SUITE = (
 def first_that_meets(error_at: Callable[[float], float | None], gap: float, start: float) -> float | None:
     """The first rung from ``start`` on that meets ``gap``, None if none does.
 
-    ``error_at`` a rung is None where the contender could not be judged there: it was too slow.
+    ``error_at`` a rung is None if the contender could not be judged there: it was too slow.
     """
     for rung in RUNGS[RUNGS.index(start) :]:
         error = error_at(rung)

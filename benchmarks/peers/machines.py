@@ -41,7 +41,7 @@ BARS = {"weston-watkins": 1.5, "one-vs-rest": 1.0, "lee-lin-wahba": 10.0, "msvm2
 PEERS = {CS: SPOC, "weston-watkins": KBB}
 PEER_DATA, PEER_BAR = "letter", 1 / 20
 METHOD, GAP, METHOD_BAR = "msvmpack", 0.02, 1 / 5
-ENOUGH = 1.1  # times what holds a bar: where the short form stops a slow contender
+ENOUGH = 1.1  # the short form stops a slow contender after so many times the seconds that hold its bar
 DATA = {
     name: entry for entry in SUITE if (name := entry.name) in ("letter", "usps", "satimage", "mnist 10,000")
 }
@@ -150,7 +150,7 @@ def check_machines(report: Report, data: str, results: dict[str, Result]) -> Non
 
 
 def check_peer(report: Report, arena: Arena, C: float, ours: Result, peer: str, args) -> None:
-    """One fit of the peer; in the short form it is stopped where the bar is held."""
+    """One fit of the peer; in the short form it is stopped as soon as the bar is held."""
     cap = args.cap if args.full or ours.best is None else ENOUGH * ours.best / PEER_BAR
     (result,) = arena.measure(C, Limits(1, cap=cap, threads=args.threads), own={peer: {}}).values()
     report.keep("peers", {"data": PEER_DATA, **result.record()})

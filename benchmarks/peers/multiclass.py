@@ -4,13 +4,13 @@ Everyone is in a process of its own, warmed up by a small fit, with the same C, 
 take turns and the best time counts. "stored" is the data as the file has it (uint8 pixels with γ scaled, or
 CSR); peers get the dense form, which is the faster for them, and those with a kernel cache 2 GB of it.
 Models are judged here: accuracy on the test rows for all; violation, primal, dual and gap in float64 from
-the coefficients for the Crammer-Singer machines. A peer that cannot run here is skipped, and it is said why.
+the coefficients for the Crammer-Singer machines. A peer that cannot run here is skipped, with a reason.
 
 "The floor" is one float32 product and exp for every kernel value between the final support vectors and all
 training rows, with as many threads, and nothing else (lib/floor.py).
 
 In the short form a peer's fit is stopped at --cap seconds, which can hold a bar ("below ...") but not miss
-it; LIBSVM, kernlab and the linear machines stay out where they are slow, and mnist with 60,000 rows needs
+it; LIBSVM, kernlab and the linear machines stay out if they are slow, and mnist with 60,000 rows needs
 --full. Exit status 1 if a bar is missed.
 """
 

@@ -16,5 +16,5 @@ class Adapter(scikit_svc.Adapter):
         daal4py.daalinit(threads)
 
     def facts(self):
-        """It falls back to scikit-learn's own code in silence where it has none: that must be seen."""
+        """It falls back to scikit-learn's own code in silence if it has none: that must be seen."""
         return super().facts() | {"accelerated": hasattr(self.model, "_onedal_estimator")}

@@ -1,8 +1,8 @@
 """A contender's process: loads a problem, then fits and predicts when told to.
 
-    python -m peers.worker ADAPTER PROBLEM.npz THREADS
+    python -m benchmarks.workers.worker ADAPTER PROBLEM.npz THREADS
 
-Commands come on standard input, one JSON object a line; the answer to each is one JSON line on the original
+Commands come on standard input, one JSON object per line; the answer to each is one JSON line on the original
 standard output (what libraries print there goes to standard error). An adapter is a module of this package
 with a class Adapter:
 
