@@ -1,10 +1,11 @@
 # Everything runs in an environment of its own: $(VENV), made with $(PYTHON).
 PYTHON ?= python3
 VENV ?= .venv
-BENCH ?= $(addprefix benchmarks/,against_peers.py robust.py grid.py scaling.py prediction.py memory.py)
-LINEAR := $(addprefix benchmarks/,linear_peers.py linear_scale.py)
-PAPERS := $(addprefix benchmarks/,bars.py table2.py figures_cs.py table2_linear.py figures_linear.py \
-	table2_msvmpack.py table4_msvmpack.py tables_vpdt.py)
+BENCH ?= $(addprefix benchmarks/,peers/multiclass.py peers/robust.py peers/grid.py checks/scaling.py \
+	checks/prediction.py checks/memory.py)
+LINEAR := benchmarks/peers/linear.py benchmarks/checks/linear_scale.py
+PAPERS := $(addprefix benchmarks/papers/,accuracies.py niu_yuan_table2.py crammer_singer_figures.py \
+	blondel_table2.py blondel_figures.py msvmpack_table2.py msvmpack_table4.py vpdt_tables.py)
 
 BIN := $(VENV)/bin
 TOOLS := $(VENV)/.tools-ready
@@ -29,20 +30,20 @@ bench-linear: $(PACKAGE)
 	$(call run_all,$(LINEAR))
 
 bench-machines: $(PACKAGE)
-	$(call run_all,benchmarks/machines.py)
+	$(call run_all,benchmarks/peers/machines.py)
 
 bench-binary: $(PACKAGE)
-	$(call run_all,benchmarks/binary_peers.py)
+	$(call run_all,benchmarks/peers/binary.py)
 
 papers: $(PACKAGE)
 	$(call run_all,$(PAPERS))
 
 peers: $(PACKAGE)
-	$(BIN)/python benchmarks/peers/environments.py
+	$(BIN)/python benchmarks/workers/environments.py
 
 # BASE=commit and HEAD=commit name other commits than 1067630 and the working tree; OPTIONS=--counts and the like.
 regression: $(PACKAGE)
-	$(BIN)/python benchmarks/regression.py $(or $(BASE),1067630) $(HEAD) $(OPTIONS)
+	$(BIN)/python benchmarks/checks/regression.py $(or $(BASE),1067630) $(HEAD) $(OPTIONS)
 
 lint: $(PACKAGE)
 	$(BIN)/ruff check .

@@ -87,6 +87,6 @@ def optima():
 @pytest.fixture
 def report(tmp_path):
     """A benchmark's report that says PASS or MISS, for tests that have the benchmarks on their path."""
-    from _report import Report
+    from benchmarks.lib.report import Report
 
     return Report("test", argparse.Namespace(json=tmp_path / "test.json"), words=("PASS", "MISS"))

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 class Tuning:
     """Which code runs, how far steps go, what a pass visits, and when a proof is tried.
 
-    ``python benchmarks/linear_tuning.py NAME`` shows why a number is as it is: it fits with smaller and
-    larger values of NAME too, and prints visits, proofs and seconds. Its head lists the few numbers that no
-    stored problem shows. ``python benchmarks/linear_peers.py`` shows what all of them achieve together.
+    ``python benchmarks/checks/linear_tuning.py NAME`` shows why a number is as it is: it fits with smaller
+    and larger values of NAME too, and prints visits, proofs and seconds. Its head lists the few numbers that
+    no stored problem shows. ``python benchmarks/peers/linear.py`` shows what all of them achieve together.
     """
 
     # Which code runs.
