@@ -46,11 +46,18 @@ class MachineClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     on_interrupt: str
     classes_: np.ndarray
 
-    def _rows(self, y: np.ndarray, sample_weight: Any) -> Rows:
-        if y.dtype.kind not in "iub":  # integers are classes
+    def _rows(self, y: np.ndarray, sample_weight: Any, labels: np.ndarray | None = None) -> Rows:
+        """The rows of positive weight; in a stream ``labels`` are all classes, and there may be no row."""
+        if labels is None and y.dtype.kind not in "iub":  # integers are classes
             check_classification_targets(y)
         weight = check_weights(sample_weight, len(y))
         kept = np.flatnonzero(weight)
+        if labels is not None:
+            if len(unknown := np.setdiff1d(y, labels)):
+                raise ValueError(
+                    f"y has labels {unknown.tolist()}, which are not in classes {labels.tolist()}."
+                )
+            return Rows(kept, labels, np.searchsorted(labels, y[kept]).astype(np.int32), weight[kept])
         if not len(kept):
             raise ValueError("All sample weights are zero; some samples need a positive weight.")
         labels, coded = np.unique(y[kept], return_inverse=True)
