@@ -21,7 +21,7 @@ from ..system.threads import effective_threads
 from ..system.typing import Data, FloatArray
 from .base import MachineClassifier, Rows, margins
 from .callbacks import with_callbacks
-from .costs import sample_costs
+from .costs import check_weights, sample_costs
 from .validation import check_choice, check_number
 
 # What scikit-learn's validate_data is asked for.
@@ -301,7 +301,7 @@ class LinearSVC(MachineClassifier):
             )
         known = getattr(self, "classes_", None)
         X, y = validate_data(self, X, y, reset=known is None, **_DATA)
-        rows = self._rows(y, sample_weight, _stream_classes(classes, known))
+        rows = _stream_rows(y, classes, known, sample_weight)
         data = self._training_set(without_duplicates(X), rows, None)
         stream = self._open_stream(data)
         stream.learn(data, self._options(), rows.kept, X.shape[0])
@@ -374,17 +374,17 @@ def _model(data: TrainingSet, rows: Rows, weights: FloatArray, alpha: Any = None
     return model | {"support_": rows.kept[ids], "dual_coef_": alpha[ids]}
 
 
-def _stream_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:
-    """All classes of a stream: those given now, which must be those ``known`` from earlier calls, if any."""
-    if classes is None:
-        if known is None:
-            raise ValueError(
-                "classes must be given in the first call of partial_fit: all labels that will come."
-            )
-        return known
-    labels = np.unique(np.asarray(classes))
+def _stream_rows(y: np.ndarray, classes: Any, known: np.ndarray | None, sample_weight: Any) -> Rows:
+    """The rows of a batch; ``classes``, if given, must be those ``known`` from earlier calls, if any."""
+    if classes is None and known is None:
+        raise ValueError("classes must be given in the first call of partial_fit: all labels that will come.")
+    labels = np.unique(np.asarray(known if classes is None else classes))
     if len(labels) < 2:
         raise ValueError(f"At least 2 classes are needed, got {labels.tolist()}.")
     if known is not None and not np.array_equal(labels, known):
         raise ValueError(f"classes must stay {known.tolist()}, got {labels.tolist()}.")
-    return labels
+    weight = check_weights(sample_weight, len(y))
+    kept = np.flatnonzero(weight)
+    if len(unknown := np.setdiff1d(y, labels)):
+        raise ValueError(f"y has labels {unknown.tolist()}, which are not in classes {labels.tolist()}.")
+    return Rows(kept, labels, np.searchsorted(labels, y[kept]).astype(np.int32), weight[kept])

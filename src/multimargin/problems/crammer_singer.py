@@ -23,7 +23,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..system.typing import FloatArray, LabelArray
-from .base import ON_BOUND, Problem, Rows, one_hot
+from .base import ON_BOUND, DualRows, Problem, one_hot
+from .flows import cheapest_flow, least_loss_bias
 from .updates import UPDATES
 
 
@@ -33,7 +34,6 @@ class CrammerSinger(Problem):
     name: ClassVar[str] = "crammer-singer"
     feasible_set: ClassVar[str] = "simplex"
     updates: ClassVar[tuple[str, ...]] = tuple(UPDATES)
-    faces: ClassVar[bool] = True
 
     @property
     def gap_scale(self) -> float:
@@ -42,7 +42,7 @@ class CrammerSinger(Problem):
     def target(self, y: LabelArray) -> FloatArray:
         return one_hot(y, self.m)
 
-    def measure(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def measure(self, rows: DualRows) -> tuple[FloatArray, FloatArray]:
         z = simplex_point(rows.alpha, rows.y, rows.C)
         top = rows.G.max(axis=1, keepdims=True)
         below = top - rows.G
@@ -57,7 +57,7 @@ class CrammerSinger(Problem):
     def project(self, w: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         # Niu & Yuan (3.4): w_ir = min(ŵ_ir + λ_i, C_i δ_{r,y}); in z this is the simplex projection.
         D = simplex_point(w, y, C)
-        D -= D.max(axis=1, keepdims=True)  # the answer is the same, without cancellation
+        D -= D.max(axis=1, keepdims=True)  # avoids cancellation and does not change the answer
         ordered = -np.sort(-D, axis=1)
         k = np.arange(1, D.shape[1] + 1)
         thresholds = (np.cumsum(ordered, axis=1) - C[:, None]) / k
@@ -100,6 +100,14 @@ class CrammerSinger(Problem):
         mean = (room @ mu) / np.maximum(room.sum(axis=1), 1e-300)
         return np.asarray(room * (mu - mean[:, None]))
 
+    def best_bias(
+        self, S: FloatArray, y: LabelArray, C: FloatArray, start: FloatArray | None = None
+    ) -> FloatArray:
+        return least_loss_bias(self, S, y, C, start, joint=True)
+
+    def balanced_vertex(self, G: FloatArray, y: LabelArray, C: FloatArray, sums: FloatArray) -> FloatArray:
+        return cheapest_flow(G, y, C, sums, joint=True).alpha
+
     def label_distribution(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         """η_i = z_i / C_i (Crammer & Singer, Section 3)."""
         return np.maximum(simplex_point(alpha, y, C) / C[:, None], 0.0)
@@ -117,7 +125,7 @@ def simplex_point(alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray
 
 
 def coefficients(z: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
-    """α_i from z_i: α_ir = -z_ir off the label and minus their sum on it, so rows sum to zero."""
+    """α_i from z_i: α_ir = -z_ir off the label, and minus their sum on it, so that rows sum to zero."""
     alpha = -z
     rows = np.arange(len(y))
     alpha[rows, y] = 0.0
