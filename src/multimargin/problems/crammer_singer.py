@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..system.typing import FloatArray, LabelArray
 from .base import ON_BOUND, DualRows, Problem, one_hot
@@ -112,7 +113,7 @@ class CrammerSinger(Problem):
         return np.maximum(simplex_point(alpha, y, C) / C[:, None], 0.0)
 
     def shrink_into(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
-        scale = row_scale(alpha[np.arange(len(y)), y], C)
+        scale = _row_scale(alpha[np.arange(len(y)), y], C)
         return coefficients(-alpha * scale[:, None], y, C)
 
 
@@ -132,9 +133,15 @@ def coefficients(z: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
     return np.asarray(alpha + 0.0)  # no negative zeros
 
 
-def row_scale(own: FloatArray, C: FloatArray) -> FloatArray:
-    """Factors that make rows feasible for other costs: α_i > C_i shrinks; 0 if α_{i,y} = ``own`` is not > 0.
+def shrink_sparse_into(alpha: sp.csr_array, y: LabelArray, C: FloatArray) -> sp.csr_array:
+    """``CrammerSinger.shrink_into`` for a sparse ``alpha``; the entries at the labels do not count."""
+    entries, own = alpha.tocoo(), np.zeros(len(y))
+    is_own = entries.col == y[entries.row]
+    own[entries.row[is_own]] = entries.data[is_own]
+    total = np.bincount(entries.row, np.where(is_own, 0.0, -entries.data), len(y))
+    return alpha.multiply(_row_scale(np.where(own > 0, total, 0.0), C)[:, None]).tocsr()
 
-    A row of a feasible point is positive at its label only, so ``own`` <= 0 if its label has changed.
-    """
+
+def _row_scale(own: FloatArray, C: FloatArray) -> FloatArray:
+    """Factors that bring α_{i,y} = ``own`` down to C_i; 0 if it is not positive: the label has changed."""
     return np.where(own > 0, np.minimum(1.0, C / np.where(own > 0, own, 1.0)), 0.0)
