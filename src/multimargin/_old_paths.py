@@ -16,7 +16,7 @@ _MOVED = {
     "interior_point": "inner.undecided_interior_point",
     "linear_stream": "linear.stream",
     "linear_svc": "estimators.linear_svc",
-    "low_rank": "engines.leap",
+    "low_rank": "engines.base",
     "smo": "inner.pair_descent",
     "variable_projection": "inner.variable_projection",
 }

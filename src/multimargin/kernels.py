@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 
+from .system.team import SOLO, Team
 from .system.typing import Data, FloatArray, IntArray
 
 Gamma = float | str
@@ -80,8 +81,8 @@ class Kernel(ABC):
     native: ClassVar[str | None] = None  # name in the native engine, None: evaluated in Python
     pairwise: ClassVar[bool] = False  # X is itself a matrix of kernel values
 
-    def resolve(self, X: Data, weight: FloatArray | None = None) -> Self:
-        """The same kernel with every parameter a number, given the training data.
+    def resolve(self, X: Data, weight: FloatArray | None = None, team: Team = SOLO) -> Self:
+        """The same kernel with every parameter a number, given the training data of all the team.
 
         A sample of ``weight`` 2 counts as two samples.
         """
@@ -134,12 +135,12 @@ class _Scaled(Kernel):
                 f"gamma must be 'scale', 'auto' or a positive finite number, got {self.gamma!r}."
             )
 
-    def resolve(self, X: Data, weight: FloatArray | None = None) -> Self:
+    def resolve(self, X: Data, weight: FloatArray | None = None, team: Team = SOLO) -> Self:
         if not isinstance(self.gamma, str):
             return replace(self, gamma=float(self.gamma))
         gamma = 1.0 / X.shape[1]
         if self.gamma == "scale":
-            variance = _variance(X, weight)
+            variance = _variance(X, weight, team)
             gamma = gamma / variance if variance > 0 else 1.0
         return replace(self, gamma=gamma)
 
@@ -150,14 +151,18 @@ class _Scaled(Kernel):
         return float(self.gamma)
 
 
-def _variance(X: Data, weight: FloatArray | None) -> float:
+def _variance(X: Data, weight: FloatArray | None, team: Team) -> float:
     """Variance of all entries, as scikit-learn's gamma='scale' defines it, rows weighted."""
-    sums = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
-    mean = np.average(sums, weights=weight) / X.shape[1]
+
+    def average(values: FloatArray) -> float:
+        total, count = (values, len(values)) if weight is None else (values * weight, weight.sum())
+        return float(team.sum(total.sum()) / team.sum(count))
+
+    mean = average(np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()) / X.shape[1]
     if sp.issparse(X):
-        return float(np.average(_sqnorms(X), weights=weight) / X.shape[1] - mean**2)
-    squares = np.concatenate([np.square(part - mean).mean(axis=1) for part in _in_float64_parts(X)])
-    return float(np.average(squares, weights=weight))
+        return float(average(_sqnorms(X)) / X.shape[1] - mean**2)
+    parts = [np.square(part - mean).mean(axis=1) for part in _in_float64_parts(X)]
+    return average(np.concatenate(parts or [np.empty(0)]))
 
 
 @dataclass(frozen=True)

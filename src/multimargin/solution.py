@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .system.typing import FloatArray
+from .system.typing import FloatArray, IntArray
 
 
 class Status(Enum):
@@ -128,9 +128,18 @@ class Certified:
 class Solution(Certified):
     """A dual-feasible point of a kernel machine with its certificate."""
 
-    alpha: FloatArray  # (n, m)
+    n: int  # samples
+    support: IntArray  # ids of those with alpha ≠ 0, ascending
+    coef: FloatArray  # (n_SV, m), their rows of alpha
+    loss: FloatArray  # (n_SV,), their primal losses for unit cost
     bias: FloatArray  # (m,)
-    scores: FloatArray  # (n, m), S = K alpha
+
+    @property
+    def alpha(self) -> FloatArray:
+        """The dual point, (n, m)."""
+        alpha = np.zeros((self.n, self.coef.shape[1]))
+        alpha[self.support] = self.coef
+        return alpha
 
 
 @dataclass

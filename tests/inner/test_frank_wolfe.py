@@ -1,5 +1,7 @@
 """Frank-Wolfe on a block: its steps descend, stay feasible and keep class sums if asked to."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -54,7 +56,7 @@ def test_steps_are_monotone_and_stay_feasible(machine, balanced):
 @pytest.mark.parametrize("machine", ["crammer-singer", "weston-watkins", "lee-lin-wahba", "one-vs-rest"])
 def test_many_steps_are_one_step_many_times(machine):
     problem, one = chunk(machine, 2)
-    many = one._replace(alpha=one.alpha.copy(), G=one.G.copy())
+    many = replace(one, alpha=one.alpha.copy(), G=one.G.copy())
     for _ in range(7):
         FrankWolfe().solve(problem, one, 0.0, np.random.default_rng(0))
     assert FrankWolfe(max_iter=7).solve(problem, many, 0.0, np.random.default_rng(0)) == 7

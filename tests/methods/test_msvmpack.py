@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from test_working_set import StandIn
+from stand_in import StandIn
 
 from multimargin import KernelSVC
 from multimargin.inner import CoordinateDescent, FrankWolfe

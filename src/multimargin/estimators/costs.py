@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
+from ..system.team import SOLO, Team
 from ..system.typing import FloatArray, LabelArray
 
 
@@ -27,7 +28,11 @@ def check_weights(sample_weight: Any, n: int) -> FloatArray:
 
 
 def sample_costs(
-    class_weight: dict[Any, float] | str | None, labels: np.ndarray, y: LabelArray, weight: FloatArray
+    class_weight: dict[Any, float] | str | None,
+    labels: np.ndarray,
+    y: LabelArray,
+    weight: FloatArray,
+    team: Team = SOLO,
 ) -> FloatArray:
     """Class weight times sample weight, for each sample.
 
@@ -37,8 +42,8 @@ def sample_costs(
     if class_weight is None:
         return weight.astype(np.float64)
     if isinstance(class_weight, str) and class_weight == "balanced":
-        totals = np.bincount(y, weights=weight, minlength=len(labels))
-        factors = weight.sum() / (len(labels) * totals)
+        totals = team.sum(np.bincount(y, weights=weight, minlength=len(labels)))
+        factors = team.sum(weight.sum()) / (len(labels) * totals)
     else:
         factors = compute_class_weight(class_weight, classes=labels, y=labels[y])
     if not (np.isfinite(factors).all() and (factors > 0).all()):

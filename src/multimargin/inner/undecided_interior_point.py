@@ -25,10 +25,9 @@ from ..system.typing import FloatArray, IntArray
 from .base import Finisher
 from .block import Block
 from .predictor_corrector import PairProblem, cholesky
+from .work import INTERIOR_POINT, INTERIOR_POINT_STEPS
 
 _EPS_SHARE = 0.2  # of eps; the rest is for rounding z to its bounds
-_WORK_OF_DESCENT = 3.0  # multiply-adds of a step that take as long as one unit of descent's work
-_TYPICAL_STEPS = 12
 _RIDGES = (0.0, 1e-7, 1e-6, 1e-5)  # shares of the largest K_ii, tried in turn
 
 
@@ -87,7 +86,7 @@ class InteriorPoint(Finisher):
         return steps
 
     def within(self, work: int, memory: int) -> Self:
-        most = min(self.most_work, work * _WORK_OF_DESCENT / _TYPICAL_STEPS)
+        most = min(self.most_work, work * INTERIOR_POINT / INTERIOR_POINT_STEPS)
         return replace(self, most_work=most, most_bytes=min(self.most_bytes, memory))
 
     def fits(self, block: Block, eps: float) -> bool:

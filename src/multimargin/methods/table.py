@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..engines.leap import LowRank
+from ..engines.base import LowRank
 from ..inner.coordinate_descent import CoordinateDescent
 from ..inner.frank_wolfe import FrankWolfe
 from ..inner.pair_descent import PairDescent

@@ -107,13 +107,8 @@ class CrammerSinger(Problem):
         return np.maximum(simplex_point(alpha, y, C) / C[:, None], 0.0)
 
     def shrink_into(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
-        own = alpha[np.arange(len(y)), y]
-        others = alpha.copy()
-        others[np.arange(len(y)), y] = 0.0
-        same_label = (own > 0) & (others.max(axis=1) <= 0)
-        factor = np.where(same_label, np.minimum(1.0, C / np.where(same_label, own, 1.0)), 0.0)
-        z = np.maximum(-others * factor[:, None], 0.0)
-        return coefficients(z, y, C)
+        scale = row_scale(alpha[np.arange(len(y)), y], C)
+        return coefficients(-alpha * scale[:, None], y, C)
 
 
 def simplex_point(alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
@@ -130,3 +125,11 @@ def coefficients(z: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
     alpha[rows, y] = 0.0
     alpha[rows, y] = np.minimum(-alpha.sum(axis=1), C)
     return np.asarray(alpha + 0.0)  # no negative zeros
+
+
+def row_scale(own: FloatArray, C: FloatArray) -> FloatArray:
+    """Factors that make rows feasible for other costs: α_i > C_i shrinks; 0 if α_{i,y} = ``own`` is not > 0.
+
+    A row of a feasible point is positive at its label only, so ``own`` <= 0 if its label has changed.
+    """
+    return np.where(own > 0, np.minimum(1.0, C / np.where(own > 0, own, 1.0)), 0.0)
