@@ -5,6 +5,7 @@ import os
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
 import argparse
+import json
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ settings.register_profile(
 )
 settings.load_profile("multimargin")
 
-SHARED = Path(__file__).resolve().parents[2] / "shared"
+REFERENCE = Path(__file__).parent / "reference" / "tiny_optima.json"
 
 
 def stratified_rows(y, per_class, seed):
@@ -78,11 +79,9 @@ def text():
 
 
 @pytest.fixture(scope="session")
-def shared():
-    """The folder of reference optima and real data beside the repository."""
-    if not SHARED.is_dir():
-        pytest.skip(f"no {SHARED.name}/ folder beside the repository: reference data not available")
-    return SHARED
+def optima():
+    """Tiny problems of every machine and bias, solved by a generic QP solver; the file says how to read it."""
+    return json.loads(REFERENCE.read_text())
 
 
 @pytest.fixture

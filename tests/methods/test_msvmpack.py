@@ -1,6 +1,5 @@
 """MSVMpack's method: Frank-Wolfe on random chunks, its stopping rule on the gap, its rule of working sets."""
 
-import json
 import math
 
 import numpy as np
@@ -32,8 +31,7 @@ def test_random_ends_when_nothing_violates():
     assert Random(q=3).resized(7) == Random(q=7)
 
 
-def fit_reference(shared, name, **options):
-    optima = json.loads((shared / "reference" / "tiny_optima.json").read_text())
+def fit_reference(optima, name, **options):
     case = next(case for case in optima["cases"] if case["id"] == name)
     data = optima["datasets"][case["dataset"]]
     model = KernelSVC(
@@ -50,10 +48,10 @@ def fit_reference(shared, name, **options):
 @pytest.mark.parametrize("engine", ["numpy", "cpu"])
 @pytest.mark.parametrize("bias", ["none", "reg", "free"])
 @pytest.mark.parametrize("machine", ["cs", "ww", "llw", "msvm2", "ovr"])
-def test_the_method_reaches_the_papers_gap(shared, machine, bias, engine):
+def test_the_method_reaches_the_papers_gap(optima, machine, bias, engine):
     """dual / U >= 0.98, and the stored optimum lies between the two."""
     optimum, model = fit_reference(
-        shared, f"{machine}-{bias}-A3", solver="msvmpack", tol=0.02, engine=engine, random_state=0
+        optima, f"{machine}-{bias}-A3", solver="msvmpack", tol=0.02, engine=engine, random_state=0
     )
     assert model.status_.converged
     assert model.duality_gap_ <= 0.02 * model.primal_objective_
@@ -67,9 +65,9 @@ def test_the_method_reaches_the_papers_gap(shared, machine, bias, engine):
 @pytest.mark.parametrize("data", ["B4", "Z3"])
 @pytest.mark.parametrize("bias", ["none", "free"])
 @pytest.mark.parametrize("machine", ["cs", "ww", "llw", "ovr"])
-def test_a_smaller_gap_is_nearer_to_the_optimum(shared, machine, bias, data):
+def test_a_smaller_gap_is_nearer_to_the_optimum(optima, machine, bias, data):
     optimum, model = fit_reference(
-        shared, f"{machine}-{bias}-{data}", solver="msvmpack", tol=5e-3, working_set_size=20, random_state=0
+        optima, f"{machine}-{bias}-{data}", solver="msvmpack", tol=5e-3, working_set_size=20, random_state=0
     )
     assert model.status_.converged
     assert model.dual_objective_ == pytest.approx(optimum, rel=5e-3)
@@ -77,23 +75,23 @@ def test_a_smaller_gap_is_nearer_to_the_optimum(shared, machine, bias, data):
 
 
 @pytest.mark.parametrize("machine", ["cs", "ww", "llw", "msvm2", "ovr"])
-def test_any_solver_may_stop_on_the_gap(shared, machine):
+def test_any_solver_may_stop_on_the_gap(optima, machine):
     solver = Decomposition(Growing(), CoordinateDescent(), stop="gap")
-    optimum, model = fit_reference(shared, f"{machine}-none-C5", solver=solver, tol=1e-6)
+    optimum, model = fit_reference(optima, f"{machine}-none-C5", solver=solver, tol=1e-6)
     assert model.status_.converged
     assert model.duality_gap_ <= 1e-6 * model.primal_objective_
     assert model.dual_objective_ == pytest.approx(optimum, rel=1e-6)
 
 
-def test_the_gap_stops_a_free_bias_by_steps_of_it(shared):
+def test_the_gap_stops_a_free_bias_by_steps_of_it(optima):
     solver = Decomposition(Growing(), CoordinateDescent(), stop="gap")
-    optimum, model = fit_reference(shared, "ww-free-C5", solver=solver, tol=1e-4)
+    optimum, model = fit_reference(optima, "ww-free-C5", solver=solver, tol=1e-4)
     assert model.status_.converged
     assert model.duality_gap_ <= 1e-4 * model.primal_objective_
     assert model.dual_objective_ == pytest.approx(optimum, rel=1e-4)
 
 
-def test_a_start_is_balanced_or_dropped(shared, iris):
+def test_a_start_is_balanced_or_dropped(iris):
     X, y = iris
     model = KernelSVC("weston-watkins", bias="none", warm_start=True).fit(X, y)
     model.set_params(bias="free", solver="msvmpack", tol=0.02, random_state=0).fit(X, y)

@@ -1,6 +1,5 @@
 """The stored optima of tiny problems: every machine and bias, by the oracle and by all solvers for it."""
 
-import json
 from itertools import product
 
 import numpy as np
@@ -30,11 +29,6 @@ def ways():
         yield from ((name, method, engine) for method in methods)
     binary = (f"csvc-free-{data}" for data in BINARY_SETS)
     yield from product(binary, BINARY, ENGINES)
-
-
-@pytest.fixture(scope="module")
-def optima(shared):
-    return json.loads((shared / "reference" / "tiny_optima.json").read_text())
 
 
 def load(optima, name):

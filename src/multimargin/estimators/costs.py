@@ -1,4 +1,4 @@
-"""Costs of samples: class weights times sample weights."""
+"""Cost factors of samples: class weights times sample weights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..system.typing import FloatArray, LabelArray
 
 
 def check_weights(sample_weight: Any, n: int) -> FloatArray:
-    """Sample weights as an array; ones where None."""
+    """Return the sample weights as an array, ones if None."""
     if sample_weight is None:
         return np.ones(n)
     weight = np.asarray(sample_weight, dtype=np.float64)
@@ -34,7 +34,7 @@ def sample_costs(
     weight: FloatArray,
     team: Team = SOLO,
 ) -> FloatArray:
-    """Class weight times sample weight, for each sample.
+    """Return class weight times sample weight for each sample.
 
     "balanced" weighs classes inversely to their total sample weight, so that a row of weight 2 counts as
     two rows.
