@@ -24,7 +24,7 @@ ON_BOUND = 1e-8  # a dual variable within this share of C_i of a bound counts as
 
 
 class DualRows(NamedTuple):
-    """Some samples of the problem: all of them, or a working set."""
+    """The dual variables and gradients of some samples: all of them, or a working set."""
 
     alpha: FloatArray  # (k, m)
     G: FloatArray  # (k, m) gradient of the dual
@@ -32,7 +32,7 @@ class DualRows(NamedTuple):
     C: FloatArray  # (k,) cost of each sample
 
     def take(self, which: IntArray | slice) -> DualRows:
-        """Some of them."""
+        """A part of them."""
         return DualRows(self.alpha[which], self.G[which], self.y[which], self.C[which])
 
 

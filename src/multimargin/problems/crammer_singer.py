@@ -25,7 +25,7 @@ import scipy.sparse as sp
 from ..system.typing import FloatArray, LabelArray
 from .base import ON_BOUND, DualRows, Problem, one_hot
 from .flows import cheapest_flow, least_loss_bias
-from .updates import UPDATES
+from .updates import UPDATES, thresholds
 
 
 class CrammerSinger(Problem):
@@ -58,12 +58,7 @@ class CrammerSinger(Problem):
         # Niu & Yuan (3.4): w_ir = min(ŵ_ir + λ_i, C_i δ_{r,y}); in z this is the simplex projection.
         D = simplex_point(w, y, C)
         D -= D.max(axis=1, keepdims=True)  # avoids cancellation and does not change the answer
-        ordered = -np.sort(-D, axis=1)
-        k = np.arange(1, D.shape[1] + 1)
-        thresholds = (np.cumsum(ordered, axis=1) - C[:, None]) / k
-        last = np.count_nonzero(ordered > thresholds, axis=1) - 1
-        theta = thresholds[np.arange(len(y)), last]
-        return coefficients(np.maximum(D - theta[:, None], 0.0), y, C)
+        return coefficients(np.maximum(D - thresholds(D, C)[:, None], 0.0), y, C)
 
     def vertex(self, G: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         rows, best = np.arange(len(y)), G.argmax(axis=1)

@@ -1,13 +1,13 @@
-"""The exact one-sample problem of the Crammer-Singer dual, solved in six ways, side by side.
+"""The exact one-sample problem of the Crammer-Singer dual, solved in six ways.
 
 Given a sample with coefficients ``alpha``, gradient ``G``, label ``y``, cost ``C`` and K_ii > 0, minimise
 
     ½ K_ii ‖a - alpha‖² + ⟨G, a - alpha⟩    over    a ≤ C e_y,  Σ_r a_r = 0.
 
-With D = C e_y - alpha + G/K_ii the answer is a = C e_y - [D - θ]₊ where Σ_r [D_r - θ]₊ = C (Crammer &
-Singer, Section 6). ``sort``, ``pivot``, ``bisection`` and ``fixed_point`` are four ways to θ; ``smo`` moves
-mass between pairs of classes until none gains; ``frank_wolfe`` takes one step towards the best vertex.
-Every function returns the new row.
+With D = C e_y - alpha + G/K_ii the answer is a = C e_y - [D - θ]₊ with Σ_r [D_r - θ]₊ = C (Crammer &
+Singer, Section 6). "sort", "pivot", "bisection" and "fixed-point" are four ways to find θ. "smo" moves mass
+between pairs of classes until no pair gains. "frank-wolfe" takes one step towards the best vertex. Every
+update returns the new row.
 """
 
 from __future__ import annotations
@@ -19,22 +19,28 @@ import numpy as np
 from ..system.typing import FloatArray
 from .base import ON_BOUND
 
-_ROUNDING = 1e-14  # of C: mass that is no more than rounding
-_MAX_STEPS = 1000  # of the iterative searches; each ends by an exact division over the classes it found
+_ROUNDING = 1e-14  # times C: less mass than this is rounding
+_MAX_STEPS = 1000  # of the iterative searches; each then divides exactly over the classes that it found
 
 Theta = Callable[[FloatArray, float, np.random.Generator], float]
 Update = Callable[[FloatArray, FloatArray, int, float, float, np.random.Generator], FloatArray]
 
 
+def thresholds(D: FloatArray, C: FloatArray) -> FloatArray:
+    """θ of every row by sorting it: θ = π(ρ), π(k) = (Σ_{l≤k} μ_l - C)/k, ρ the last k with μ_k > π(k)."""
+    mu = -np.sort(-D, axis=1)
+    pi = (np.cumsum(mu, axis=1) - C[:, None]) / np.arange(1, D.shape[1] + 1)
+    last = np.count_nonzero(mu > pi, axis=1) - 1
+    return np.asarray(pi[np.arange(len(D)), last])
+
+
 def theta_sort(D: FloatArray, C: float, rng: np.random.Generator) -> float:
-    """Sort: θ = π(ρ), π(k) = (Σ_{l≤k} μ_l - C)/k, ρ the last k with μ_k > π(k)."""
-    mu = -np.sort(-D)
-    pi = (np.cumsum(mu) - C) / np.arange(1, len(D) + 1)
-    return float(pi[np.flatnonzero(mu > pi)[-1]])
+    """Sort (``thresholds``)."""
+    return float(thresholds(D[None], np.array([C]))[0])
 
 
 def theta_pivot(D: FloatArray, C: float, rng: np.random.Generator) -> float:
-    """Randomised pivot (Duchi et al. 2008): split the candidates at a random one, expected O(m)."""
+    """Randomised pivot (Duchi et al. 2008): split the candidates at a random one, O(m) expected."""
     candidates, total, count = D, 0.0, 0
     while len(candidates):
         pivot = candidates[rng.integers(len(candidates))]
@@ -75,7 +81,7 @@ def theta_fixed_point(D: FloatArray, C: float, rng: np.random.Generator) -> floa
 
 
 def _divide_over_active(D: FloatArray, C: float, theta: float) -> float:
-    """The exact θ from an approximation from below: Newton on the convex piecewise linear equation."""
+    """The exact θ from an approximation below it: Newton on the convex piecewise linear equation."""
     for _ in range(len(D)):
         active = D[D > theta]
         new = float((active.sum() - C) / len(active))
@@ -93,7 +99,7 @@ def _by_threshold(find: Theta) -> Update:
             return _best_vertex(alpha, G, y, C)
         D = G / kii - alpha
         D[y] += C
-        D -= D.max()  # θ is found up to this shift, without cancellation
+        D -= D.max()  # avoids cancellation; θ moves by the same shift
         return _from_simplex(np.maximum(D - find(D, C, rng), 0.0), y)
 
     return update
@@ -136,7 +142,7 @@ def update_frank_wolfe(
 
 
 def _best_vertex(alpha: FloatArray, G: FloatArray, y: int, C: float) -> FloatArray:
-    """The a of least ⟨G, a⟩: C(e_y - e_p) with p = argmax G; the old row where it is optimal already."""
+    """The a of least ⟨G, a⟩: C(e_y - e_p) with p = argmax G; the old row if it is optimal already."""
     z = _simplex(alpha, y, C)
     if G[z > ON_BOUND * C].min() == G.max():
         return alpha.copy()
