@@ -48,8 +48,9 @@ papers: $(PACKAGE)
 peers: $(PACKAGE)
 	$(BIN)/python benchmarks/peers/environments.py
 
+# BASE=commit and HEAD=commit name other commits than 1067630 and the working tree; OPTIONS=--counts and the like.
 regression: $(PACKAGE)
-	$(BIN)/python benchmarks/regression.py $(or $(BASE),$(error name a commit: make regression BASE=commit)) $(HEAD)
+	$(BIN)/python benchmarks/regression.py $(or $(BASE),1067630) $(HEAD) $(OPTIONS)
 
 lint: $(PACKAGE)
 	$(BIN)/ruff check .

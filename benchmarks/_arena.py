@@ -83,10 +83,20 @@ class Result:
 class Arena:
     """A context in which contenders can be asked to fit one problem, as often as one likes."""
 
-    def __init__(self, views: dict[str, View], contenders: Iterable[Contender], threads: int) -> None:
+    def __init__(
+        self,
+        views: dict[str, View],
+        contenders: Iterable[Contender],
+        threads: int,
+        *,
+        judged: bool = True,
+        callgrind: bool = False,
+    ) -> None:
         self.views = views
         self.contenders = {contender.name: contender for contender in contenders}
         self.threads = threads
+        self.judged = judged  # whether models are judged; if not, only times and facts are known
+        self.callgrind = callgrind  # whether everyone runs under callgrind, to count instructions
         self.absent: dict[str, str] = {}  # who takes no part, and why
         self._workers: dict[str, Worker] = {}
 
@@ -139,13 +149,13 @@ class Arena:
         )
         for name in present:
             results[name].seconds, results[name].absent = seconds[name], reasons.get(name)
-            if name not in reasons:
+            if self.judged and name not in reasons:
                 self._judge(results[name], C, changes | own[name])
         return results
 
-    def instructions(self, name: str, C: float) -> int | None:
-        """Of one more fit, where the machine counts them."""
-        return self._workers[name].ask("count", **self._parameters(name, C, {}))["instructions"]
+    def instructions(self, name: str, C: float, **changes: Any) -> int | None:
+        """Of one more fit, if they can be counted here."""
+        return self._workers[name].ask("count", **self._parameters(name, C, changes))["instructions"]
 
     def predict(self, result: Result, cap: float | None) -> None:
         """The last fit's model labels the test rows."""
@@ -191,7 +201,8 @@ class Arena:
 
     def _start(self, name: str) -> None:
         contender = self.contenders[name]
-        self._workers[name] = Worker(contender, self._file(f"{contender.view}.npz"), self.threads)
+        file = self._file(f"{contender.view}.npz")
+        self._workers[name] = Worker(contender, file, self.threads, self.callgrind)
 
     def _warm_up(self, name: str) -> None:
         """A small fit, so that nobody's time has imports in it."""

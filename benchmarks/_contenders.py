@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,14 @@ class Contender:
         if self.interpreter is not None:
             return self.interpreter
         return environments.interpreter(self.environment) if self.environment else Path(sys.executable)
+
+    @property
+    def search_path(self) -> str:
+        """Its PYTHONPATH: ours in our environment; none in any other, which has its own packages."""
+        if self.interpreter is not None or self.environment is not None:
+            return ""
+        entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        return os.pathsep.join(os.path.abspath(entry) for entry in entries if entry)
 
     def missing(self) -> str | None:
         """Why it cannot run here, if so."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from _contenders import Contender
 from _turns import WithdrawnError
+from peers.instructions import under_callgrind
 
 HERE = Path(__file__).resolve().parent
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -32,13 +33,18 @@ class TooSlowError(WithdrawnError):
 class Worker:
     """A process that holds one contender and one problem, and does what it is asked."""
 
-    def __init__(self, contender: Contender, problem: Path, threads: int) -> None:
+    def __init__(self, contender: Contender, problem: Path, threads: int, callgrind: bool = False) -> None:
         threads = 1 if contender.one_thread else threads
+        before, variables = under_callgrind(problem.parent, contender.name) if callgrind else ([], {})
         self._log = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115 (closed with the process)
         self._process = subprocess.Popen(
-            [contender.python, "-m", "peers.worker", contender.adapter, problem, str(threads)],
+            [*before, contender.python, "-m", "peers.worker", contender.adapter, problem, str(threads)],
             cwd=HERE,
-            env=os.environ | SLEEPING | dict.fromkeys(THREAD_VARIABLES, str(threads)),
+            env=os.environ
+            | SLEEPING
+            | dict.fromkeys(THREAD_VARIABLES, str(threads))
+            | {"PYTHONPATH": contender.search_path}
+            | variables,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

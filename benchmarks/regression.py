@@ -1,156 +1,362 @@
-"""Compare two commits: ``python benchmarks/regression.py BASE [HEAD]``.
+"""Compare two versions of the package: the same answers by the same steps, in the same time.
 
-Each commit is built and installed in an environment of its own (kept by commit in ``regression`` of this
-environment's folder, over this environment's NumPy, SciPy and scikit-learn), and the two take turns on the
-problems. Counts do not depend on what else the machine does: kernel rows, updates or rounds that grew by more
-than 2% are a regression. So is a best time, or what it took in instructions (in CPU seconds where ``perf``
-can count none), that grew by more than 10%; and a model of HEAD that is not certified. Exit status 1 if there
-is any. --full adds the slower problems.
+    python benchmarks/regression.py                      # commit 1067630 against what this Python imports
+    python benchmarks/regression.py BASE HEAD            # two commits
+    python benchmarks/regression.py --counts             # one fit each, no times: for every day
+    python benchmarks/regression.py --base-python PATH   # an environment that has BASE installed
+
+A commit is built once, in an environment of its own (in ``regression`` of this environment's folder, with
+this environment's NumPy, SciPy and scikit-learn). Without HEAD the package that this Python imports is
+judged; nothing is built for it.
+
+Problems: letter, usps, satimage, isolet and 10,000 rows of mnist by Crammer-Singer's, Weston-Watkins' and the
+one-vs-rest machine, and by the binary machine with the largest class (mnist: digit 8) against the rest.
+Parameters are those of the other benchmarks. --full adds all other datasets. Without data only
+scikit-learn's digits are left.
+
+Bars, for every problem, machine and number of threads:
+
+- the dual objectives agree to 1e-9, relative to their size;
+- rounds, updates (steps of all inner solvers), kernel rows and support vectors are equal;
+- HEAD converged if BASE did;
+- the best time is at most 1.03 of BASE's. Both take turns in fresh pairs of processes; a time that misses
+  gets more pairs before it is called a miss. CPU seconds are printed beside it: of one thread they depend
+  less on what else the machine does;
+- the instructions of a fit to the first 1,000 rows, one thread, are at most 1.03 of BASE's. They are counted
+  by perf if the machine has counters, else by valgrind's callgrind.
+
+Exit status 1 if answers or counts differ; with --strict also if times or instructions miss their bar.
 """
 
 from __future__ import annotations
 
-import io
-import os
-import subprocess
 import sys
-import tarfile
-import tempfile
-import venv
+from argparse import Namespace
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from _arena import Arena, Limits, Result
-from _bars import check_certified
-from _contenders import CONTENDERS, OURS, Contender
-from _data import ROOT
+import numpy as np
+from _arena import Arena, Limits, Result, View
+from _bars import seconds
+from _binary_data import BINARY_SUITE, BinaryEntry, eights, largest_against_rest
+from _commits import commit_of, installed
+from _contenders import C_SVC, MACHINES, Contender
+from _data import FOLDER, load_digits_problem
 from _report import Report, Table, options
 from _suite import SUITE, Entry
+from peers.instructions import count_events, missing_callgrind
 
-FOLDER = Path(sys.prefix) / "regression"
-COUNTS = ("rows", "updates", "rounds")
-COUNT_BAR, TIME_BAR = 1.02, 1.10
-TEST_ROWS = 100  # accuracy is not what this is about
-SHORT = ("vowel", "glass", "segment", "satimage", "usps", "isolet", "letter", "shuttle-scaled")
-
-
-def commit_of(name: str) -> str:
-    """The full id of a commit."""
-    command = ["git", "-C", str(ROOT), "rev-parse", "--verify", f"{name}^{{commit}}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{name!r} is no commit of this repository: {done.stderr.strip()}")
-    return done.stdout.strip()
-
-
-def installed(commit: str) -> Path:
-    """The Python of an environment with the package at that commit, made if it is not there."""
-    folder = FOLDER / commit[:12]
-    builder = venv.EnvBuilder(clear=True)
-    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    if (folder / ".ready").exists():
-        return python
-    print(f"building {commit[:12]}", flush=True)
-    builder.create(folder)
-    ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    site = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout.strip()
-    # A path added this way brings modules, but not the .pth files there: not our own editable package.
-    shared = [path for path in sys.path if Path(path).name == "site-packages"]
-    (Path(site) / "shared.pth").write_text("".join(f"{path}\n" for path in shared))
-    install = ["install", "--quiet", "--no-deps", "--no-build-isolation", "--ignore-installed"]
-    paths = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])  # cmake, ninja
-    with tempfile.TemporaryDirectory(prefix="multimargin-commit-") as source:
-        archive = subprocess.run(["git", "-C", ROOT, "archive", commit], capture_output=True, check=True)
-        with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
-            files.extractall(source, filter="data")
-        command = [sys.executable, "-m", "pip", "--python", python, *install, source]
-        subprocess.run(command, env=os.environ | {"PATH": paths}, check=True)
-    (folder / ".ready").touch()
-    return python
+BASE = "1067630"
+HERE = "this Python's"
+COUNTS = ("rounds", "updates", "rows", "support")
+DUAL_WITHIN, TIME_BAR = 1e-9, 1.03
+TEST_ROWS = 2  # nothing is predicted
+FEW_ROWS = 1000  # of the fits whose instructions are counted
+MORE_PAIRS = 3  # times as many pairs of processes before a time is called a miss
+SHORT = ("letter", "usps", "satimage", "isolet", "mnist 10,000")
+BINARY = {
+    f"{name}, one class": name
+    for name in ("letter", "usps", "satimage", "isolet", "shuttle", "shuttle-scaled")
+}
+DEFAULT_MACHINES = ("crammer-singer", "weston-watkins", "one-vs-rest", C_SVC.name)
+ALL_MACHINES = {**MACHINES, C_SVC.name: C_SVC}
+EIGHTS = BinaryEntry("mnist 10,000", lambda test_rows: eights(10_000, test_rows), {}, np.float32)
 
 
+# -- problems --------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Change:
-    """One figure at both commits."""
+class Case:
+    """One problem: data with the labels and parameters that the machines named get."""
 
-    figure: str
-    base: float
-    head: float
-    bar: float  # the largest ratio that is no regression
+    data: str
+    C: float
+    view: View
+    machines: tuple[str, ...]
+
+    def first_rows(self, rows: int) -> Case:
+        split = self.view.split
+        few = split._replace(X_train=split.X_train[:rows], y_train=split.y_train[:rows])
+        return replace(self, view=self.view._replace(split=few))
+
+
+def entries() -> dict[str, list[Entry | BinaryEntry]]:
+    """By the dataset's name: the entry of all classes, the one of two, or both."""
+    found: dict[str, list[Entry | BinaryEntry]] = {entry.name: [entry] for entry in SUITE}
+    found[EIGHTS.name].append(EIGHTS)
+    for entry in BINARY_SUITE:
+        found.setdefault(BINARY.get(entry.name, entry.name), []).append(entry)
+    return found
+
+
+def cases(names: list[str], machines: list[str]) -> Iterator[Case]:
+    """The problems of these datasets that the machines can solve; of absent data it is said."""
+    multiclass = tuple(name for name in machines if name != C_SVC.name)
+    for name in names:
+        if name == "digits":
+            problem = load_digits_problem()
+            yield from digits_cases(problem, multiclass, C_SVC.name in machines)
+            continue
+        for entry in entries()[name]:
+            if isinstance(entry, Entry) and multiclass:
+                C, views = entry.views(TEST_ROWS)
+                yield Case(name, C, views["scaled"], multiclass)
+            elif isinstance(entry, BinaryEntry) and C_SVC.name in machines:
+                yield Case(name, *entry.view(TEST_ROWS), (C_SVC.name,))
+
+
+def digits_cases(problem, multiclass: tuple[str, ...], binary: bool) -> Iterator[Case]:
+    if multiclass:
+        yield Case("digits", problem.C, View(problem.splits[0], problem.gamma), multiclass)
+    if binary:
+        two = largest_against_rest(problem)
+        yield Case("digits", two.C, View(two.splits[0], two.gamma), (C_SVC.name,))
+
+
+def chosen_data(args: Namespace) -> list[str]:
+    """Those asked for, or the bar's; digits if there is no data here."""
+    if args.data:
+        return args.data
+    if not FOLDER.is_dir():
+        print(f"skipped: {', '.join(SHORT)}: no folder {FOLDER} (set MULTIMARGIN_DATA); digits instead")
+        return ["digits"]
+    return list(entries()) if args.full else list(SHORT)
+
+
+# -- versions --------------------------------------------------------------------------------------------
+def versions(args: Namespace) -> dict[str, Path | None]:
+    """Base and head by name, with their Pythons; None is this one."""
+    found: dict[str, Path | None] = {}
+    for role, commit, python in (
+        ("base", args.base, args.base_python),
+        ("head", args.head, args.head_python),
+    ):
+        if python is not None:
+            if not python.exists():
+                raise SystemExit(f"no Python {python}")
+            found[role] = python.absolute()
+        elif commit == HERE:
+            found[role] = None
+        else:
+            found[role] = installed(commit_of(commit))
+    return found
+
+
+def contenders(pythons: dict[str, Path | None], machine: str, solver: str) -> list[Contender]:
+    ours = ALL_MACHINES[machine]
+    given = ours.options | {"solver": solver}
+    return [replace(ours, name=role, interpreter=python, options=given) for role, python in pythons.items()]
+
+
+# -- answers, counts and times ---------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Pair:
+    """What both versions found on one problem."""
+
+    base: Result
+    head: Result
 
     @property
-    def ratio(self) -> float:
-        return self.head / self.base if self.base else (1.0 if self.head == self.base else float("inf"))
+    def absent(self) -> str | None:
+        """Why there is nothing to compare, if so."""
+        reasons = [f"{role.name}: {role.absent}" for role in (self.base, self.head) if role.absent]
+        return "; ".join(reasons) or None
 
     @property
-    def worse(self) -> bool:
-        return self.ratio > self.bar
+    def dual_off(self) -> float:
+        """Relative difference of the dual objectives."""
+        base, head = self.base.facts["dual"], self.head.facts["dual"]
+        return abs(head - base) / max(abs(base), abs(head), np.finfo(float).tiny)
+
+    @property
+    def different(self) -> list[str]:
+        """Counts that are not equal, as text."""
+        both = self.base.facts, self.head.facts
+        texts = [
+            f"{key} {both[0][key]:,} → {both[1][key]:,}" for key in COUNTS if both[0][key] != both[1][key]
+        ]
+        return texts + ["HEAD did not converge"] * (both[0]["converged"] and not both[1]["converged"])
+
+    @property
+    def same(self) -> bool:
+        return self.dual_off <= DUAL_WITHIN and not self.different
+
+    def slower(self, kind: str = "seconds") -> float:
+        """HEAD's best time by BASE's; kind is "seconds" or "cpu"."""
+        return min(getattr(self.head, kind)) / min(getattr(self.base, kind))
+
+    def joined(self, other: Pair) -> Pair:
+        """The same with the times of another pair of processes."""
+        for mine, more in ((self.base, other.base), (self.head, other.head)):
+            mine.seconds.extend(more.seconds)
+            mine.cpu.extend(more.cpu)
+        return self
 
 
-def changes(base: Result, head: Result) -> list[Change]:
-    """Counts, then times; instructions where both were counted, else CPU seconds."""
-    found = [Change(count, base.facts[count], head.facts[count], COUNT_BAR) for count in COUNTS]
-    found.append(Change("seconds", base.best, head.best, TIME_BAR))
-    instructions = (base.facts.get("instructions"), head.facts.get("instructions"))
-    if None not in instructions:
-        return [*found, Change("instructions", *instructions, TIME_BAR)]
-    return [*found, Change("CPU seconds", min(base.cpu), min(head.cpu), TIME_BAR)]
+def count(case: Case, pythons, threads: int, solver: str) -> dict[str, Pair]:
+    """One fit by every machine, in one pair of processes."""
+    both = contenders(pythons, case.machines[0], solver)
+    with Arena({"scaled": case.view}, both, threads, judged=False) as arena:
+        return {name: Pair(**arena.measure(case.C, Limits(1), machine=name)) for name in case.machines}
 
 
-def measure(entry: Entry, contenders: list[Contender], limits: Limits) -> list[Result]:
-    """Base and head, taking turns."""
-    C, views = entry.views(TEST_ROWS)
-    with Arena({"scaled": views["scaled"]}, contenders, limits.threads) as arena:
-        results = arena.measure(C, limits)
-        for name, result in results.items():
-            if result.absent is None:
-                result.facts["instructions"] = arena.instructions(name, C)
-    return list(results.values())
+def timed(case: Case, both: list[Contender], threads: int, args: Namespace) -> Pair:
+    """Several pairs of fresh processes, in which fits take turns."""
+    pair = None
+    for done in range(MORE_PAIRS * args.pairs):
+        if pair and (pair.absent or (done >= args.pairs and pair.slower() <= TIME_BAR)):
+            break
+        limits = Limits(args.repeats, patience=20, at_least=args.at_least)
+        with Arena({"scaled": case.view}, both[:: (-1) ** done], threads, judged=False) as arena:
+            found = Pair(**arena.measure(case.C, limits))
+        pair = pair.joined(found) if pair else found
+    return pair
 
 
-def compare(report: Report, table: Table, data: str, base: Result, head: Result) -> None:
-    """Print and keep every figure; a regression is a claim that failed."""
-    for result in (base, head):
-        report.keep("results", {"data": data, **result.record()})
-    if base.absent or head.absent:
-        text = f"{data}: both commits fit it"
-        report.claim(text, None if base.absent else False, f"{base.absent or head.absent}")
+HEADS = ("data, machine, threads", "dual off", *COUNTS, "sec. base", "head", "ratio", "CPU ratio", "")
+WIDTHS = (38, 8, 7, 10, 7, 7, 9, 8, 6, 9, 12)
+
+
+def show(table: Table, name: str, pair: Pair, args: Namespace) -> None:
+    counts = [f"{pair.head.facts[key]:,}" for key in COUNTS]
+    times = ("", "", "", "")
+    if not args.counts:
+        best = seconds(pair.base.best), seconds(pair.head.best)
+        times = (*best, f"{pair.slower():.3f}", f"{pair.slower('cpu'):.3f}")
+    verdict = "PASS" if pair.same else "MISS"
+    if not args.counts and pair.slower() > TIME_BAR:
+        verdict += ", slower"
+    table.row(name, f"{pair.dual_off:.0e}", *counts, *times, verdict)
+
+
+def compare(report: Report, table: Table, case: Case, pythons, args: Namespace) -> list[tuple[str, Pair]]:
+    """Every machine and number of threads on one problem."""
+    found = []
+    for threads in args.threads:
+        counted = count(case, pythons, threads, args.solver) if args.counts else {}
+        for machine in case.machines:
+            name = f"{case.data}, {machine}, {threads}"
+            pair = counted.get(machine) or timed(
+                case, contenders(pythons, machine, args.solver), threads, args
+            )
+            for result in (pair.base, pair.head):
+                report.keep("results", {"problem": name, **result.record()})
+            if pair.absent:
+                table.row(name, *[""] * (len(HEADS) - 2), "not run")
+            else:
+                show(table, name, pair, args)
+            found.append((name, pair))
+    return found
+
+
+# -- instructions ----------------------------------------------------------------------------------------
+def count_instructions(report: Report, case: Case, pythons, args: Namespace) -> list[tuple[str, int, int]]:
+    """Of a fit to a few rows, one thread, by every machine."""
+    callgrind = count_events(lambda: None) is None
+    few, found = case.first_rows(FEW_ROWS), []
+    both = contenders(pythons, case.machines[0], args.solver)
+    with Arena({"scaled": few.view}, both, 1, judged=False, callgrind=callgrind) as arena:
+        for machine in case.machines:
+            name = f"{case.data}, {machine}"
+            if arena.absent:
+                print(f"{name}: not counted: {arena.absent}")
+                continue
+            counts = [arena.instructions(role, few.C, machine=machine) for role in pythons]
+            report.keep("instructions", {"problem": name, "base": counts[0], "head": counts[1]})
+            found.append((name, *counts))
+    return found
+
+
+def instructions(report: Report, problems: list[Case], pythons, args: Namespace) -> None:
+    reason = missing_callgrind() if count_events(lambda: None) is None else None
+    text = f"instructions of {FEW_ROWS} rows at most {TIME_BAR} x base's"
+    if reason:
+        report.claim(text, None, f"perf has no counters here, and {reason}")
         return
-    found = changes(base, head)
-    for change in found:
-        verdict = "WORSE" if change.worse else "better" if change.ratio < 1 / change.bar else ""
-        table.row(
-            data, change.figure, f"{change.base:.5g}", f"{change.head:.5g}", f"{change.ratio:.3f}", verdict
-        )
-    worse = [f"{change.figure} x {change.ratio:.2f}" for change in found if change.worse]
-    report.found["claims"].append({"claim": f"{data}: no regression", "held": not worse, "numbers": worse})
+    print()
+    table = Table((f"{FEW_ROWS} rows, 1 thread", "base, 10⁶", "head, 10⁶", "ratio", ""), (38, 12, 12, 7, 5))
+    found = []
+    for case in problems:
+        for name, base, head in count_instructions(report, case, pythons, args):
+            verdict = "PASS" if head <= TIME_BAR * base else "MISS"
+            table.row(name, f"{base / 1e6:,.1f}", f"{head / 1e6:,.1f}", f"{head / base:.4f}", verdict)
+            found.append((name, head / base))
+    bound(report, text, found, args)
+
+
+# -- bars ------------------------------------------------------------------------------------------------
+def bound(report: Report, text: str, ratios: list[tuple[str, float]], args: Namespace) -> None:
+    """Claim that no ratio is above the bar; a miss counts with --strict only."""
+    if not ratios:
+        return
+    over = [f"{name} {ratio:.3f}" for name, ratio in ratios if ratio > TIME_BAR]
+    largest = max(ratio for _, ratio in ratios)
+    mean = np.exp(np.mean(np.log([ratio for _, ratio in ratios])))
+    numbers = f"{len(ratios) - len(over)} of {len(ratios)}, mean {mean:.3f}, largest {largest:.3f}"
+    if over:
+        numbers += f" (MISS: {'; '.join(over)})"
+    report.claim(text, not over if args.strict or not over else None, numbers)
+
+
+def check(report: Report, found: list[tuple[str, Pair]], args: Namespace) -> None:
+    """The bars over all problems."""
+    compared = [(name, pair) for name, pair in found if not pair.absent]
+    for name, pair in found:
+        if pair.absent:  # a machine that neither version has is no regression
+            report.claim(f"{name}: both fit it", None if pair.base.absent else False, pair.absent)
+    print()
+    off = [f"{name} {pair.dual_off:.1e}" for name, pair in compared if pair.dual_off > DUAL_WITHIN]
+    largest = max((pair.dual_off for _, pair in compared), default=0.0)
+    numbers = "; ".join(off) or f"{len(compared)} of {len(compared)}, largest difference {largest:.1e}"
+    report.claim(f"duals agree to {DUAL_WITHIN:g}", not off, numbers)
+    different = [f"{name}: {', '.join(pair.different)}" for name, pair in compared if pair.different]
+    numbers = "; ".join(different) or f"{len(compared)} of {len(compared)}"
+    report.claim("rounds, updates, kernel rows and support vectors are equal", not different, numbers)
+    if not args.counts:
+        ratios = [(name, pair.slower()) for name, pair in compared]
+        bound(report, f"seconds at most {TIME_BAR} x base's", ratios, args)
+
+
+def say_versions(found: list[tuple[str, Pair]]) -> None:
+    """Where both packages lie; two versions of NumPy would not be expected to agree to the last bit."""
+    facts = [pair for _, pair in found if not pair.absent][:1]
+    for pair in facts:
+        for role in (pair.base, pair.head):
+            print(f"{role.name}: {Path(role.facts['package']).parent}, NumPy {role.facts['numpy']}")
+
+
+def parsed() -> Namespace:
+    parser = options(__doc__, repeats=3)
+    parser.add_argument(
+        "base", metavar="BASE", nargs="?", default=BASE, help=f"commit to compare with ({BASE})"
+    )
+    parser.add_argument("head", metavar="HEAD", nargs="?", default=HERE, help="commit to judge")
+    parser.add_argument("--base-python", type=Path, help="an interpreter that has BASE installed")
+    parser.add_argument("--head-python", type=Path, help="an interpreter that has HEAD installed")
+    parser.add_argument("--data", nargs="+", choices=["digits", *entries()], help="these problems only")
+    parser.add_argument("--machines", nargs="+", choices=ALL_MACHINES, default=DEFAULT_MACHINES)
+    parser.add_argument("--solver", default="auto", help="a method's name (auto)")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--counts", action="store_true", help="answers and counts only, by one fit each")
+    parser.add_argument("--pairs", type=int, default=2, help="pairs of processes for every time (2)")
+    parser.add_argument("--at-least", type=float, default=1.0, help="seconds of fits in a pair of processes")
+    parser.add_argument("--no-instructions", dest="instructions", action="store_false")
+    parser.add_argument("--strict", action="store_true", help="times and instructions can fail it, too")
+    return parser.parse_args()
 
 
 def main() -> int:
-    parser = options(__doc__, repeats=5)
-    parser.add_argument("base", metavar="BASE", help="commit to compare with")
-    parser.add_argument("head", metavar="HEAD", nargs="?", default="HEAD", help="commit to judge (HEAD)")
-    parser.add_argument(
-        "--data", nargs="+", choices=[entry.name for entry in SUITE], help="these problems only"
-    )
-    parser.add_argument("--threads", type=int, default=2)
-    args = parser.parse_args()
-    report = Report("regression", args)
-    commits = [commit_of(name) for name in (args.base, args.head)]
-    contenders = [
-        replace(CONTENDERS[OURS], name=f"{role} {commit[:12]}", interpreter=installed(commit))
-        for role, commit in zip(("base", "head"), commits, strict=True)
-    ]
-    limits = Limits(args.repeats, patience=20, at_least=1.0, threads=args.threads)
-    entries = [e for e in SUITE if (e.name in args.data if args.data else args.full or e.name in SHORT)]
-    table = Table(("data", "figure", "base", "head", "ratio", ""), (16, 12, 12, 12, 7, 6))
-    heads = {}
-    for entry in entries:
-        base, heads[entry.name] = measure(entry, contenders, limits)
-        compare(report, table, entry.name, base, heads[entry.name])
-    print()
-    for name, head in heads.items():
-        check_certified(report, name, head)
+    args = parsed()
+    report = Report("regression", args, words=("PASS", "MISS"))
+    names, pythons = chosen_data(args), versions(args)
+    table = Table(HEADS, WIDTHS)
+    found = []
+    for case in cases(names, args.machines):
+        found += compare(report, table, case, pythons, args)
+    say_versions(found)
+    check(report, found, args)
+    if args.instructions and not args.counts:
+        instructions(report, list(cases(names, args.machines)), pythons, args)
     return report.finish()
 
 

@@ -3,9 +3,11 @@
 import numpy as np
 from scipy import sparse
 
-from multimargin.linear.descent import LinearDescent, LinearOptions, LinearTask
+from multimargin.linear.descent import LinearFit, LinearOptions, TrainingSet
+from multimargin.linear.tuning import Tuning
 
 N, D, M = 40, 11, 5
+ANY_SIZE_IN_PARALLEL = Tuning(parallel_work=0, parallel_row=0, thread_classes=1)  # small problems too
 
 
 def random_task(seed=0, *, form="dense", dtype=np.float64, constant=0.0, m=M, n=N):
@@ -16,7 +18,7 @@ def random_task(seed=0, *, form="dense", dtype=np.float64, constant=0.0, m=M, n=
         X = sparse.csr_array(X)
         width = np.int64 if form == "csr64" else np.int32
         X.indices, X.indptr = X.indices.astype(width), X.indptr.astype(width)
-    return LinearTask(X, y, rng.uniform(0.5, 2.0, n), m, constant)
+    return TrainingSet(X, y, rng.uniform(0.5, 2.0, n), m, constant)
 
 
 def random_alpha(task, seed=1):
@@ -38,8 +40,8 @@ def features(task):
 
 
 def started(task, alpha, options=None):
-    return LinearDescent(
-        LinearTask(task.X, task.y, task.C, task.m, task.constant, sparse.csr_array(alpha)),
+    return LinearFit(
+        TrainingSet(task.X, task.y, task.C, task.m, task.constant, sparse.csr_array(alpha)),
         options or LinearOptions(dtype="float64"),
     )
 

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+import multimargin
 from multimargin import KernelSVC
 
 
@@ -34,7 +35,10 @@ class Adapter:
         """What tells two versions apart whatever the clock says."""
         trace, last = self.model.trace_, self.model.trace_[-1]
         return {
+            "package": multimargin.__file__,
+            "numpy": np.__version__,
             "converged": bool(self.model.status_.converged),
+            "dual": float(self.model.dual_objective_),
             "support": len(self.model.support_),
             "rounds": int(self.model.n_iter_),
             "updates": int(np.sum(trace["inner"])),

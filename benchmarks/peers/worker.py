@@ -30,7 +30,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from .instructions import count_events
+from .instructions import count_instructions
 from .storage import few_rows, read_split
 
 WARM_UP_ROWS = 60
@@ -69,7 +69,7 @@ class Server:
 
     def count(self, **parameters: Any) -> dict[str, Any]:
         """Instructions of one more fit, if they can be counted here."""
-        return {"instructions": count_events(lambda: self.adapter.fit(**parameters))}
+        return {"instructions": count_instructions(lambda: self.adapter.fit(**parameters))}
 
     def predict(self, file: str) -> dict[str, Any]:
         """The labels of the test rows into ``file``, the seconds in the answer."""

@@ -13,10 +13,10 @@ _MOVED = {
     "box_interior_point": "inner.box_interior_point",
     "decomposition": "methods.decomposition",
     "frank_wolfe": "inner.frank_wolfe",
-    "interior_point": "inner.interior_point",
+    "interior_point": "inner.undecided_interior_point",
     "linear_stream": "linear.stream",
     "linear_svc": "estimators.linear_svc",
-    "low_rank": "engines.leap",
+    "low_rank": "engines.base",
     "smo": "inner.pair_descent",
     "variable_projection": "inner.variable_projection",
 }

@@ -1,8 +1,8 @@
-"""Kernels as small value objects, each with its plain NumPy definition.
+"""Kernels as small value objects, each with its definition in NumPy.
 
-A kernel is a function of two samples. Engines that compute it natively read ``native`` and the
-parameters; everything else (callables, precomputed matrices, the numpy engine) calls the methods
-here, which are float64 and the definition the native code is tested against.
+A kernel is a function of two samples. An engine with native code for a kernel reads its ``native`` name and
+its parameters. Callables, precomputed matrices and the numpy engine use the methods below. They compute in
+float64, and the native code is tested against them.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 
+from .system.team import SOLO, Team
 from .system.typing import Data, FloatArray, IntArray
 
 Gamma = float | str
 
 
-_ROWS_AT_ONCE = 4096  # converted to float64 where only a number a row is wanted
+_ROWS_AT_ONCE = 4096  # converted to float64 at a time if only one number per row is needed
 
 
 def as_float64(A: Data) -> Data:
-    """The same samples in float64 (no copy if they already are)."""
+    """Return the samples in float64, without a copy if they already are."""
     return A.astype(np.float64, copy=False)
 
 
@@ -44,7 +45,7 @@ def _dots(A: Data, B: Data) -> FloatArray:
 
 
 def _short_indices(A: Data) -> Data:
-    """Float64 samples with the 32-bit indices that scikit-learn's L1 distance asks for."""
+    """Return float64 samples with the 32-bit indices that scikit-learn's L1 distance requires."""
     A = as_float64(A)
     if not sp.issparse(A) or A.indices.dtype == A.indptr.dtype == np.int32:
         return A
@@ -52,7 +53,7 @@ def _short_indices(A: Data) -> Data:
 
 
 def _floating(A: Data) -> Data:
-    """Samples a function can compute with: products of small integers would overflow."""
+    """Return floating-point samples: products of small integer types would overflow."""
     return A if np.issubdtype(A.dtype, np.floating) else as_float64(A)
 
 
@@ -73,15 +74,15 @@ def _sqnorms(A: Data) -> FloatArray:
 class Kernel(ABC):
     """Base of all kernels.
 
-    The four methods below define what a solver needs: rows, a block, the diagonal, and, for
-    prediction, the values against the support vectors.
+    Training uses ``diagonal`` and ``block``, prediction uses ``support`` and ``against``. A new kernel
+    defines ``between`` and ``diagonal``; the others follow from these two.
     """
 
-    native: ClassVar[str | None] = None  # name in the native engine, None: evaluated in Python
+    native: ClassVar[str | None] = None  # name in the native code; None: evaluated in Python
     pairwise: ClassVar[bool] = False  # X is itself a matrix of kernel values
 
-    def resolve(self, X: Data, weight: FloatArray | None = None) -> Self:
-        """The same kernel with every parameter a number, given the training data.
+    def resolve(self, X: Data, weight: FloatArray | None = None, team: Team = SOLO) -> Self:
+        """Return the same kernel with every parameter a number, derived from the team's training data.
 
         A sample of ``weight`` 2 counts as two samples.
         """
@@ -89,22 +90,22 @@ class Kernel(ABC):
 
     @abstractmethod
     def between(self, A: Data, B: Data) -> FloatArray:
-        """Kernel values of every row of ``A`` with every row of ``B``."""
+        """Return the kernel values of every row of ``A`` with every row of ``B``."""
 
     @abstractmethod
     def diagonal(self, A: Data) -> FloatArray:
-        """K(a, a) for every row a of ``A``."""
+        """Return K(a, a) for every row a of ``A``."""
 
     def block(self, X: Data, rows: IntArray, columns: IntArray | None = None) -> FloatArray:
-        """Values between training samples ``rows`` and ``columns`` (all samples if None)."""
+        """Return the values between training samples ``rows`` and ``columns`` (all samples if None)."""
         return self.between(X[rows], X if columns is None else X[columns])
 
     def support(self, X: Data, ids: IntArray) -> Any:
-        """What prediction needs to keep of the support vectors ``ids``."""
+        """Return the part of ``X`` that prediction needs for the support vectors ``ids``."""
         return X[ids]
 
     def against(self, X: Data, support: Any) -> FloatArray:
-        """Values between new samples and the support vectors."""
+        """Return the values between new samples and the support vectors."""
         return self.between(X, support)
 
 
@@ -134,12 +135,12 @@ class _Scaled(Kernel):
                 f"gamma must be 'scale', 'auto' or a positive finite number, got {self.gamma!r}."
             )
 
-    def resolve(self, X: Data, weight: FloatArray | None = None) -> Self:
+    def resolve(self, X: Data, weight: FloatArray | None = None, team: Team = SOLO) -> Self:
         if not isinstance(self.gamma, str):
             return replace(self, gamma=float(self.gamma))
         gamma = 1.0 / X.shape[1]
         if self.gamma == "scale":
-            variance = _variance(X, weight)
+            variance = _variance(X, weight, team)
             gamma = gamma / variance if variance > 0 else 1.0
         return replace(self, gamma=gamma)
 
@@ -150,14 +151,18 @@ class _Scaled(Kernel):
         return float(self.gamma)
 
 
-def _variance(X: Data, weight: FloatArray | None) -> float:
-    """Variance of all entries, as scikit-learn's gamma='scale' defines it, rows weighted."""
-    sums = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
-    mean = np.average(sums, weights=weight) / X.shape[1]
+def _variance(X: Data, weight: FloatArray | None, team: Team) -> float:
+    """Return the variance of all entries, as in scikit-learn's gamma='scale', with weighted rows."""
+
+    def average(values: FloatArray) -> float:
+        total, count = (values, len(values)) if weight is None else (values * weight, weight.sum())
+        return float(team.sum(total.sum()) / team.sum(count))
+
+    mean = average(np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()) / X.shape[1]
     if sp.issparse(X):
-        return float(np.average(_sqnorms(X), weights=weight) / X.shape[1] - mean**2)
-    squares = np.concatenate([np.square(part - mean).mean(axis=1) for part in _in_float64_parts(X)])
-    return float(np.average(squares, weights=weight))
+        return float(average(_sqnorms(X)) / X.shape[1] - mean**2)
+    parts = [np.square(part - mean).mean(axis=1) for part in _in_float64_parts(X)]
+    return average(np.concatenate(parts or [np.empty(0)]))
 
 
 @dataclass(frozen=True)
@@ -190,7 +195,7 @@ class Laplacian(_Scaled):
 class Polynomial(_Scaled):
     """K(a, b) = (gamma a·b + coef0)^degree; with ``normalize`` divided by √(K(a, a) K(b, b)).
 
-    The normalised form is the one of Crammer & Singer's MNIST run. A sample with K(a, a) = 0 has
+    Crammer & Singer use the normalised form on MNIST. A sample with K(a, a) = 0 has
     K(a, b) = 0 for every b.
     """
 
@@ -216,7 +221,7 @@ class Polynomial(_Scaled):
         return np.asarray(values * self.scale(A) ** 2 if self.normalize else values)
 
     def scale(self, A: Data) -> FloatArray:
-        """1/√K(a, a) of the unnormalised kernel, 0 where K(a, a) is not positive."""
+        """Return 1/√K(a, a) of the unnormalised kernel, or 0 if K(a, a) is not positive."""
         raw = self._raw_diagonal(A)
         return np.where(raw > 0, 1 / np.sqrt(np.where(raw > 0, raw, 1.0)), 0.0)
 
@@ -295,7 +300,7 @@ class CallableKernel(Kernel):
 def make_kernel(
     kernel: str | Callable[[Any, Any], Any] | Kernel, *, degree: int, gamma: Gamma, coef0: float
 ) -> Kernel:
-    """The kernel object for scikit-learn style parameters."""
+    """Return the kernel object for scikit-learn's parameters."""
     if isinstance(kernel, Kernel):
         return kernel
     if callable(kernel):

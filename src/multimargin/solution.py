@@ -1,4 +1,4 @@
-"""What a solver returns: the dual point, its certificate, and the story of how it was found."""
+"""What a solver returns: the dual point, its certificate, and a trace of the iterations."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .system.typing import FloatArray
+from .system.typing import FloatArray, IntArray
 
 
 class Status(Enum):
-    """Why a solver stopped. The text says what to do next."""
+    """Why a solver stopped. If it did not converge, the text says what to do next."""
 
     CONVERGED = "converged: every sample meets its optimality condition to tol."
     WITHIN_GAP = "converged: the duality gap is at most gap_tol of the primal objective."
@@ -39,7 +39,7 @@ class Status(Enum):
 
 
 def falls(dual: float, lowest: float) -> bool:
-    """Whether the dual fell by more than rounding."""
+    """Return whether the dual fell by more than rounding."""
     return dual < lowest - 1e-15 * abs(dual) if math.isfinite(lowest) else True
 
 
@@ -50,9 +50,9 @@ class TraceRow(NamedTuple):
     seconds: float  # since the solver started
     violation: float  # largest KKT violation of the samples examined to choose this step
     dual: float  # dual objective after the step (minimised)
-    gap: float  # duality gap before the step; NaN where not all samples were examined
-    working_set: int  # samples in the working set; for a linear machine those visited in the pass
-    inner: int  # iterations (or single-sample updates) of the inner solver; for a linear machine updates
+    gap: float  # duality gap before the step; NaN if not all samples were examined
+    working_set: int  # samples in the working set; of a linear machine: samples visited in the pass
+    inner: int  # iterations or single-sample updates of the inner solver
     rows: int  # kernel rows computed so far
     hits: int  # kernel rows found in the cache so far
     evictions: int  # kernel rows dropped from the cache so far
@@ -65,10 +65,10 @@ _DTYPE = np.dtype(
 
 
 class Trace:
-    """One row an outer iteration, in a growing table.
+    """A growing table with one row per outer iteration.
 
     ``trace["dual"]`` is a column as an array, ``trace[-1]`` a row, ``trace.info`` a dictionary of
-    facts about the whole fit (engine, method, kernel precision, seconds of its phases, …).
+    facts about the whole fit (engine, method, kernel precision, seconds per phase, …).
     """
 
     def __init__(self) -> None:
@@ -111,7 +111,7 @@ class Trace:
 
 @dataclass
 class Certified:
-    """Why a run ended, and how good its point is: computed in float64 from the dual point alone.
+    """Why a run ended, and a certificate that is computed in float64 from the dual point alone.
 
     ``primal + dual = gap >= 0`` bounds how far both objectives are from the optimum.
     """
@@ -128,15 +128,24 @@ class Certified:
 class Solution(Certified):
     """A dual-feasible point of a kernel machine with its certificate."""
 
-    alpha: FloatArray  # (n, m)
+    n: int  # samples
+    support: IntArray  # ids of those with alpha ≠ 0, ascending
+    coef: FloatArray  # (n_SV, m), their rows of alpha
+    loss: FloatArray  # (n_SV,), their primal losses for unit cost
     bias: FloatArray  # (m,)
-    scores: FloatArray  # (n, m), S = K alpha
+
+    @property
+    def alpha(self) -> FloatArray:
+        """The dual point, (n, m)."""
+        alpha = np.zeros((self.n, self.coef.shape[1]))
+        alpha[self.support] = self.coef
+        return alpha
 
 
 @dataclass
 class LinearSolution(Certified):
     """A dual-feasible point of a linear machine, and its weights."""
 
-    weights: FloatArray  # (features, at least m), a constant feature last where there is one
+    weights: FloatArray  # (features, at least m); the constant feature, if there is one, is the last
     alpha: sp.csr_array  # (n, m)
-    passes: int  # over the data, in samples visited
+    passes: int  # over the data: samples visited / n

@@ -6,7 +6,7 @@ from helpers import audit
 from oracle import assert_feasible, certify, kernel_matrix, one_hot
 
 from multimargin import KernelSVC, _core
-from multimargin.engines import cpu
+from multimargin.engines.cpu import blocks as cpu
 
 M, N = 8, 240
 DTYPES = [np.float32, np.float64]

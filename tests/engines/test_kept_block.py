@@ -108,11 +108,11 @@ def test_block_of_all_samples_is_the_row_store(machine):
     X, y = rng.normal(size=(60, 3)), rng.integers(0, 3, 60).astype(np.int32)
     engine = CpuEngine(Task(PROBLEMS[machine](3), RBF(0.3), X, y, np.full(60, 2.0)), EngineOptions())
     K = RBF(0.3).between(X, X) + (0.25 * np.eye(60) if machine == "msvm2" else 0.0)
-    whole = engine.block(np.arange(60), keep=True)
-    assert np.shares_memory(whole.K, engine._store) == (machine == "crammer-singer")
+    whole = engine.blocks.growing(np.arange(60))
+    assert np.shares_memory(whole.K, engine.rows.kept) == (machine == "crammer-singer")
     np.testing.assert_allclose(whole.K, K, atol=1e-14)
-    part = engine.block(np.arange(5, 40), keep=True)
-    assert not np.shares_memory(part.K, engine._store)
+    part = engine.blocks.growing(np.arange(5, 40))
+    assert not np.shares_memory(part.K, engine.rows.kept)
     np.testing.assert_allclose(part.K, K[np.ix_(part.W, part.W)], atol=1e-14)
 
 
@@ -123,7 +123,7 @@ def test_proof_by_rows_in_store_or_computed(rows):
     alpha = rng.normal(size=(60, 3))
     alpha[40:] = 0.0
     engine = CpuEngine(Task(PROBLEMS["crammer-singer"](3), RBF(0.3), X, y, np.ones(60)), EngineOptions())
-    for _ in engine._rows(np.arange(rows)):
+    for _ in engine.rows.visit(np.arange(rows)):
         pass
     engine.place(alpha)
-    np.testing.assert_allclose(engine.result()[1], RBF(0.3).between(X, X) @ alpha, atol=1e-13)
+    np.testing.assert_allclose(engine.state.scores(slice(None)), RBF(0.3).between(X, X) @ alpha, atol=1e-13)

@@ -7,11 +7,12 @@ import pytest
 from helpers import audit
 from oracle import assert_feasible, certify, kernel_matrix, one_hot
 
-import multimargin.engines.leap as low_rank
+import multimargin.engines.cpu.leap as low_rank
 from multimargin import KernelSVC
-from multimargin.engines import ENGINES
-from multimargin.engines.base import EngineOptions, Task
-from multimargin.engines.leap import Leap, LowRank, pivoted_cholesky
+from multimargin.engines import CpuEngine, EngineOptions
+from multimargin.engines.base import LowRank, Task
+from multimargin.engines.cpu.leap import Leap, pivoted_cholesky
+from multimargin.inner import work
 from multimargin.kernels import make_kernel
 from multimargin.methods import METHODS
 from multimargin.problems import CrammerSinger
@@ -24,18 +25,21 @@ def wide(n=300, m=6, d=4, seed=0):
     return rng.normal(size=(n, d)) + 0.5 * rng.normal(size=(m, d))[y], y
 
 
-def engine_of(X, y, C=10.0, gamma=2.0**-10, kernel="rbf", engine="cpu", cache_bytes=200 << 20):
+def engine_of(X, y, C=10.0, gamma=2.0**-10, kernel="rbf", cache_bytes=200 << 20):
     k = make_kernel(kernel, degree=3, gamma=gamma, coef0=0.0).resolve(X, None)
     costs = C * np.random.default_rng(1).uniform(0.5, 1.5, len(y))
     task = Task(CrammerSinger(int(y.max()) + 1), k, X, y, costs)
-    return ENGINES[engine](task, EngineOptions(cache_bytes=cache_bytes, block_share=0.3))
+    return CpuEngine(task, EngineOptions(cache_bytes=cache_bytes, block_share=0.3))
 
 
-@pytest.mark.parametrize("engine", ["numpy", "cpu"])
-def test_factor_leaves_what_it_says(engine):
+def factor(engine, most):
+    return pivoted_cholesky(engine.diagonal, engine.column, most)
+
+
+def test_factor_leaves_what_it_says():
     X, y = wide(80)
     K = kernel_matrix("rbf", X, gamma=0.1)
-    L, traces = pivoted_cholesky(engine_of(X, y, gamma=0.1, engine=engine), 20)
+    L, traces = factor(engine_of(X, y, gamma=0.1), 20)
     assert L.shape == (80, 20)
     for k in (1, 7, 20):
         rest = K - L[:, :k] @ L[:, :k].T
@@ -45,7 +49,7 @@ def test_factor_leaves_what_it_says(engine):
 
 def test_factor_of_a_linear_kernel_is_exact():
     X, y = wide(80, d=4)
-    L, traces = pivoted_cholesky(engine_of(X, y, kernel="linear"), 20)
+    L, traces = factor(engine_of(X, y, kernel="linear"), 20)
     assert L.shape == (80, 4)
     np.testing.assert_allclose(L @ L.T, X @ X.T, atol=1e-10)
     assert traces[-1] < 1e-9
@@ -54,7 +58,7 @@ def test_factor_of_a_linear_kernel_is_exact():
 def problem_of(n=60, m=4, rank=5, C=10.0, seed=0):
     X, y = wide(n, m, seed=seed)
     engine = engine_of(X, y, C, gamma=0.05)
-    L, _ = pivoted_cholesky(engine, rank)
+    L, _ = factor(engine, rank)
     K = L @ L.T
     K[np.diag_indices(n)] = 1.0
     return low_rank._LowRankProblem(np.ascontiguousarray(L), engine.diagonal, y, engine.task.C, m), K
@@ -86,68 +90,68 @@ def test_point_is_optimal_for_the_approximate_kernel(C, m):
     assert certify(K, problem.y, alpha, problem.budget).psi.max() < 5e-4
 
 
-@pytest.mark.parametrize("engine", ["numpy", "cpu"])
-def test_engine_moves_only_downhill(engine):
+def test_engine_leaps_only_downhill(monkeypatch):
     X, y = wide(60)
-    e = engine_of(X, y, engine=engine)
+    e = engine_of(X, y)
     good = 1e-3 * (one_hot(y, 6) - 1 / 6)
-    assert e.move(good)
-    dual, G = e.dual, e.G.copy()
+    monkeypatch.setattr(Leap, "point", lambda *_: good)
+    assert e.leap(LowRank(), 1e-3)
+    dual, G = e.dual, e.state.G.copy()
     assert dual < 0
-    assert not e.move(-good)
+    monkeypatch.setattr(Leap, "point", lambda *_: -good)
+    assert not e.leap(LowRank(), 1e-3)
     assert e.dual == dual
-    np.testing.assert_array_equal(e.G, G)
-    np.testing.assert_array_equal(e.alpha, good)
+    np.testing.assert_array_equal(e.state.G, G)
+    np.testing.assert_array_equal(e.state.alpha, good)
 
 
 def test_leap_waits_for_its_turn_and_is_taken_once():
     X, y = wide()
     e = engine_of(X, y)
-    leap = Leap(LowRank(), e)
-    assert not leap.take(1e-3)
-    e.work = 10**15
-    assert leap.take(1e-3)
+    assert not e.leap(LowRank(), 1e-3)
+    e.solvers.work = 10**15
+    assert e.leap(LowRank(), 1e-3)
     assert e.prove().violation < 0.1
-    assert not leap.take(1e-3)
+    assert not e.leap(LowRank(), 1e-3)
 
 
 def test_no_plan_where_nothing_violates(monkeypatch):
     X, y = wide(60)
     e = engine_of(X, y)
-    e.work = 10**15
+    e.solvers.work = 10**15
     monkeypatch.setattr(low_rank, "pivoted_cholesky", None)
-    assert not Leap(LowRank(), e).take(1e3)
+    assert not e.leap(LowRank(), 1e3)
 
 
 def test_no_leap_where_the_kernel_is_zero():
     X, y = wide(60)
     e = engine_of(np.zeros_like(X), y, kernel="linear")
-    e.work = 10**15
-    assert not Leap(LowRank(), e).take(1e-3)
+    e.solvers.work = 10**15
+    assert not e.leap(LowRank(), 1e-3)
 
 
 @pytest.mark.parametrize("why", ["memory", "rank"])
-def test_no_leap(why):
+def test_no_leap(why, monkeypatch):
     X, y = wide(2000, d=4 if why == "memory" else 200)
     e = engine_of(X, y, gamma=2.0**-10 if why == "memory" else 1.0, cache_bytes=0)
-    e.work = 10**15
+    e.solvers.work = 10**15
     if why == "memory":
-        e.workspace_bytes = lambda: 10**6
-    assert not Leap(LowRank(), e).take(1e-3)
-    assert not e.alpha.any()
+        monkeypatch.setattr(type(e.rows.budget), "finisher_bytes", 10**6)
+    assert not e.leap(LowRank(), 1e-3)
+    assert not e.state.alpha.any()
 
 
 @pytest.fixture
 def taken(monkeypatch):
     """What the leaps of a fit said; descent is made to look expensive, so that they come early."""
-    said, take = [], Leap.take
+    said, leap = [], CpuEngine.leap
 
-    def watched(self, tol):
-        said.append(take(self, tol))
+    def watched(self, rule, tol):
+        said.append(leap(self, rule, tol))
         return said[-1]
 
-    monkeypatch.setattr(low_rank, "_WORK_OF_DESCENT", 1e6)
-    monkeypatch.setattr(Leap, "take", watched)
+    monkeypatch.setattr(work, "LEAP", 1e6)
+    monkeypatch.setattr(CpuEngine, "leap", watched)
     return said
 
 

@@ -6,9 +6,9 @@ from oracle import assert_feasible, certify, kernel_matrix, one_hot
 
 from multimargin import _core
 from multimargin.engines.base import EngineOptions, Task
+from multimargin.engines.cpu import solvers as native
 from multimargin.engines.cpu.engine import CpuEngine
 from multimargin.inner import Block, CoordinateDescent, Finisher
-from multimargin.inner import coordinate_descent as inner
 from multimargin.kernels import make_kernel
 from multimargin.problems import CrammerSinger
 
@@ -46,7 +46,7 @@ class Case:
 
     def descend(self, width, eps=1e-6, room=None, relax=1.0, sweeps=5000):
         room = np.empty(len(self.y) ** 2, dtype=self.K.dtype) if room is None else room
-        _, K, diagonal, alpha, G, y, C, *_ = self.block()
+        _, K, diagonal, alpha, G, y, C = vars(self.block()).values()
         return _core.coordinate_descent(
             "crammer-singer", K, diagonal, G, alpha, y, C, "sort", eps, sweeps, 1, True, relax, width, room
         )
@@ -188,17 +188,17 @@ def test_a_second_descent_starts_from_the_true_gradient(monkeypatch):
     kernel = make_kernel("rbf", degree=3, gamma=0.2, coef0=0.0).resolve(X, None)
     task = Task(CrammerSinger(30), kernel, X, y, np.full(600, 5.0))
     engine = CpuEngine(task, EngineOptions(block_share=0.3))
-    block = engine.block(np.arange(600), keep=True)
-    engine.solve(CoordinateDescent(max_sweeps=4000), block, 0.3)
+    block, solvers = engine.blocks.growing(np.arange(600)), engine.solvers
+    solvers.solve(CoordinateDescent(max_sweeps=4000), block, 0.3)
     K = kernel_matrix("rbf", X, gamma=0.2)
-    errors, sweeps = [], engine._sweeps
+    errors, sweeps = [], solvers._sweeps
 
     def watched(*arguments):
         errors.append(np.abs(K @ block.alpha - one_hot(y, 30) - block.G).max())
         return sweeps(*arguments)
 
-    monkeypatch.setattr(engine, "_sweeps", watched)
-    monkeypatch.setattr(inner, "_VISITS", 1200)  # two sweeps, then the question whether to finish
-    engine.solve(CoordinateDescent(reach=0.1, max_sweeps=2, finish=Idle()), block, 1e-3)
+    monkeypatch.setattr(solvers, "_sweeps", watched)
+    monkeypatch.setattr(native, "_VISITS", 1200)  # two sweeps, then the question whether to finish
+    solvers.solve(CoordinateDescent(reach=0.1, max_sweeps=2, finish=Idle()), block, 1e-3)
     assert len(errors) == 2
     assert max(errors) < 1e-10

@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 from helpers import audit_linear, unfinished
+from linear_cases import ANY_SIZE_IN_PARALLEL
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -17,7 +18,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from multimargin import LinearSVC, linear, linear_svc
+from multimargin import LinearSVC
 from multimargin.solution import Status
 
 SMALL_X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0], [0.5, 0.5], [2.5, 1.5]])
@@ -27,9 +28,7 @@ SMALL_Y = np.array([0, 1, 2, 2, 0, 1])
 @pytest.fixture
 def any_size_in_parallel(monkeypatch):
     """Small problems are shared by threads too."""
-    monkeypatch.setattr(linear_svc, "_PARALLEL_WORK", 0)
-    monkeypatch.setattr(linear_svc, "_PARALLEL_ROW", 0)
-    monkeypatch.setattr(linear, "_BLOCK", 1)
+    monkeypatch.setattr(LinearSVC, "_tuning", ANY_SIZE_IN_PARALLEL)
 
 
 # -- what is refused -------------------------------------------------------------------------------

@@ -7,17 +7,19 @@ import pytest
 from helpers import audit_linear, interrupted
 from sklearn.exceptions import ConvergenceWarning
 
-from multimargin import LinearSVC, linear
+from multimargin import LinearSVC
+from multimargin.linear.descent import LinearFit
+from multimargin.linear.schedule import Goal
 from multimargin.solution import Status
 
 INTERRUPT = textwrap.dedent(
     """
     import signal, sys, time, warnings
     import numpy as np
-    from multimargin import LinearSVC, linear, linear_svc
+    from multimargin import LinearSVC
+    from multimargin.linear.tuning import Tuning
 
-    linear_svc._PARALLEL_WORK = linear_svc._PARALLEL_ROW = 0
-    linear._BLOCK = 1
+    LinearSVC._tuning = Tuning(parallel_work=0, parallel_row=0, thread_classes=1)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it
     warnings.simplefilter("ignore")
     threads, keep, rows = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
@@ -61,11 +63,13 @@ def test_ctrl_c_keeps_a_usable_labelled_model():
     assert seconds < 5.0  # with the proof
 
 
-@pytest.mark.parametrize("where", ["run_pass", "measure", "prove"])
-def test_interrupt_anywhere_is_kept(where, digits, monkeypatch):
+@pytest.mark.parametrize(
+    ("owner", "where"), [(LinearFit, "run_pass"), (Goal, "measure"), (LinearFit, "prove")]
+)
+def test_interrupt_anywhere_is_kept(owner, where, digits, monkeypatch):
     """Between passes, while the gap is measured, and during the proof itself."""
     X, y = digits
-    plain, calls = getattr(linear.LinearDescent, where), []
+    plain, calls = getattr(owner, where), []
 
     def interrupted(self, *arguments, **named):
         calls.append(where)
@@ -73,7 +77,7 @@ def test_interrupt_anywhere_is_kept(where, digits, monkeypatch):
             raise KeyboardInterrupt
         return plain(self, *arguments, **named)
 
-    monkeypatch.setattr(linear.LinearDescent, where, interrupted)
+    monkeypatch.setattr(owner, where, interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         model = LinearSVC(on_interrupt="keep", tol=1e-5).fit(X, y)
     assert model.status_ is Status.INTERRUPTED

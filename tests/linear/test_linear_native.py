@@ -9,7 +9,6 @@ from oracle import certify
 from scipy import sparse
 
 from multimargin import _core
-from multimargin.linear.descent import native_problem, weights_shape
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -19,11 +18,11 @@ from multimargin.linear.descent import native_problem, weights_shape
 def test_measure_and_rebuild(form, dtype, constant, threads):
     task = random_task(form=form, dtype=dtype, constant=constant)
     alpha = random_alpha(task)
-    problem = native_problem(task, threads, threads)
+    problem = task.native(threads, threads)
     problem.set_dual(*csr_parts(task, alpha))
     assert problem.dual_sum() == pytest.approx(alpha[np.arange(N), task.y].sum(), rel=1e-12)
     assert problem.support() == np.count_nonzero(np.abs(alpha).max(axis=1))
-    weights = np.full(weights_shape(task), 7.0)
+    weights = np.full(task.layout().shape, 7.0)
     problem.rebuild(weights)
     Z = features(task)
     np.testing.assert_allclose(weights[:, :M], Z.T @ alpha, atol=1e-12)
@@ -31,7 +30,7 @@ def test_measure_and_rebuild(form, dtype, constant, threads):
     found = certify(Z @ Z.T, task.y, alpha, task.C)
     half = 0.5 * (weights**2).sum()
     assert _core.squared_norm(weights, threads) == pytest.approx(2 * half, rel=1e-12)
-    single = np.full(weights_shape(task), 7.0, dtype=np.float32)
+    single = np.full(task.layout().shape, 7.0, dtype=np.float32)
     problem.rebuild(single)
     np.testing.assert_allclose(single, weights, atol=1e-5)
     for values, accuracy in ((weights, 1e-10), (weights.astype(np.float32), 1e-4)):
@@ -45,7 +44,7 @@ def test_measure_and_rebuild(form, dtype, constant, threads):
 @pytest.mark.parametrize("threads", [1, 3])
 def test_the_dual_comes_back_as_it_was_set(threads):
     task = random_task()
-    problem = native_problem(task, threads, threads)
+    problem = task.native(threads, threads)
     for seed in range(4):  # rows grow and shrink, and take each other's places
         alpha = random_alpha(task, seed)
         problem.set_dual(*csr_parts(task, alpha))
@@ -57,21 +56,21 @@ def test_the_dual_comes_back_as_it_was_set(threads):
 
 def test_arrays_are_kept_alive():
     task = random_task(form="csr32")
-    expected = native_problem(task, 1)
+    expected = task.native(1)
     expected.set_dual(*csr_parts(task, random_alpha(task)))
-    weights = np.zeros(weights_shape(task))
+    weights = np.zeros(task.layout().shape)
     expected.rebuild(weights)
 
     def temporary():
         X, y, C = task.X.copy(), task.y.copy(), task.C.copy()
         problem = _core.LinearProblem(X.data, X.indices, X.indptr, D, y, C, M, 0.0, 1)
         problem.set_dual(*csr_parts(task, random_alpha(task)))
-        return problem, _core.LinearDescent64(problem, np.zeros(weights_shape(task)), "sort", 0.0, 0, False)
+        return problem, _core.LinearDescent64(problem, np.zeros(task.layout().shape), "sort", 0.0, 0, False)
 
     problem, _descent = temporary()
     gc.collect()
     noise = [np.random.default_rng(k).normal(size=N * D) for k in range(50)]  # takes freed memory
-    again = np.zeros(weights_shape(task))
+    again = np.zeros(task.layout().shape)
     problem.rebuild(again)
     np.testing.assert_array_equal(again, weights)
     assert len(noise) == 50

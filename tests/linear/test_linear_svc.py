@@ -5,13 +5,14 @@ import pytest
 from helpers import audit_linear, unfinished
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from linear_cases import ANY_SIZE_IN_PARALLEL
 from oracle import certify, kernel_matrix, one_hot, solve_crammer_singer
 from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC as PeerLinearSVC
 
-from multimargin import KernelSVC, LinearSVC, linear, linear_svc
+from multimargin import KernelSVC, LinearSVC
 from multimargin.linear.descent import SUBPROBLEMS
 from multimargin.solution import Status
 
@@ -23,9 +24,7 @@ EXACT = tuple(name for name in SUBPROBLEMS if name != "frank-wolfe")
 @pytest.fixture
 def two_threads(monkeypatch):
     """Small problems are shared by threads too."""
-    monkeypatch.setattr(linear_svc, "_PARALLEL_WORK", 0)
-    monkeypatch.setattr(linear_svc, "_PARALLEL_ROW", 0)
-    monkeypatch.setattr(linear, "_BLOCK", 1)
+    monkeypatch.setattr(LinearSVC, "_tuning", ANY_SIZE_IN_PARALLEL)
     return 2
 
 

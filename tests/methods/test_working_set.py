@@ -7,48 +7,12 @@ import numpy as np
 import pytest
 from helpers import audit
 from oracle import kernel_matrix
+from stand_in import StandIn
 
 from multimargin import KernelSVC
-from multimargin.engines.base import Worst
 from multimargin.inner import CoordinateDescent
 from multimargin.methods.decomposition import Decomposition
 from multimargin.methods.working_sets import COOLING, Cyclic, Gain, Growing, MaxViolator, Practical
-
-
-class StandIn:
-    """An engine with given psi, gain, cost, support and groups; ``asked`` records what was examined."""
-
-    def __init__(self, psi, gain=None, C=1.0, support=(), groups=None, block=10**6):
-        self.psi = np.asarray(psi, dtype=float)
-        self.n = len(self.psi)
-        self.gain = self.psi.copy() if gain is None else np.asarray(gain, dtype=float)
-        self.C = np.broadcast_to(np.asarray(C, dtype=float), (self.n,))
-        self.support = np.array(support, dtype=np.int64)
-        self.group_of = np.zeros(self.n, dtype=int) if groups is None else np.asarray(groups)
-        self.violators, self.block, self.asked = self.n, block, []
-
-    def worst(self, k, *, rank="psi", stop="psi", above=0.0, among="all", even=False):
-        self.asked.append((among, above))
-        inside = np.isin(np.arange(self.n), self.support)
-        everyone = np.ones(self.n, dtype=bool)
-        among = "all" if among == "near" else among
-        ids = np.flatnonzero({"all": everyone, "support": inside, "rest": ~inside}[among])
-        if not len(ids):
-            return Worst(ids, 0.0, math.nan)
-        value = (self.psi if stop == "psi" else self.gain / self.C)[ids]
-        score = (self.psi if rank == "psi" else self.gain)[ids]
-        able = (value > above) & (score > 0)
-        self.violators = int(able.sum())
-        order = np.argsort(-score[able], kind="stable")[:k]
-        return Worst(
-            ids[able][order], float(value.max()), float(self.gain.sum()) if among == "all" else math.nan
-        )
-
-    def groups(self, ids):
-        return self.group_of[ids]
-
-    def largest_block(self):
-        return self.block
 
 
 def start(rule, engine, stop="psi", tol=1e-3):
@@ -144,7 +108,7 @@ def test_active_set_is_exhausted_before_the_rest_is_examined():
     assert {among for among, _ in engine.asked} == {"support"}
     engine.psi[[0, 2]] = 0.0
     assert list(next(steps).W) == [3]
-    engine.support = np.array([0, 2, 3])
+    engine.supports = np.array([0, 2, 3])
     engine.psi[3] = 0.5
     assert list(next(steps).W) == [3]
     engine.psi[:] = 0.0
@@ -183,11 +147,11 @@ def test_growing_keeps_all_support_vectors():
     steps = start(Growing(start=20, whole=499, least=10), engine)
     first = next(steps).W
     assert len(first) == len(set(first)) == 20
-    engine.support = np.sort(first[:15])
+    engine.supports = np.sort(first[:15])
     engine.psi[first] = 0.0
     second = next(steps).W
-    assert set(engine.support) <= set(second)
-    added = np.setdiff1d(second, engine.support)
+    assert set(engine.supports) <= set(second)
+    added = np.setdiff1d(second, engine.supports)
     assert set(added) == set(np.argsort(-engine.psi)[: len(added)])
     assert len(added) >= 10
 
@@ -262,5 +226,5 @@ def test_growing_to_everyone(became, block, second):
     rule = Growing(start=40, whole=10, share=0.1, least=16, everyone=0.9)
     sets = rule.choose(engine, "psi", 0.1, np.random.default_rng(0))
     first = next(sets).W
-    engine.support = first[:became]
+    engine.supports = first[:became]
     assert (len(first), len(next(sets).W)) == (40, second)

@@ -8,7 +8,7 @@ from machine_cases import Samples, every_machine, samples
 from oracle import MACHINES, assert_feasible, certify
 
 from multimargin.problems import PROBLEMS
-from multimargin.problems.base import Rows
+from multimargin.problems.base import DualRows
 
 EXACT, ALL = "sort", ("sort", "frank-wolfe")
 MOST = 1000.0  # of C_i: how far M-SVM²'s linear problem looks
@@ -32,7 +32,7 @@ def test_measures(machine, data):
             return s.S
 
     found = certify(Kernel(), s.y, s.alpha, s.C, machine)
-    psi, gain = s.problem.measure(Rows(s.alpha, s.G, s.y, s.C))
+    psi, gain = s.problem.measure(DualRows(s.alpha, s.G, s.y, s.C))
     unit = 1 + np.abs(s.S).max(axis=1)
     np.testing.assert_allclose(psi / unit, found.psi / unit, atol=1e-12)
     # M-SVM²'s gap is a difference of squares of the scores.

@@ -20,6 +20,7 @@ import figures_linear
 import linear_peers
 import linear_scale
 import machines
+import regression
 import table2_linear
 import table2_msvmpack
 import table4_msvmpack
@@ -31,12 +32,12 @@ from _floor import Floor, factors
 from _linear_data import TEXT, stratified_splits
 from _papers import TABLE_4
 from _passes import METHODS
+from _report import Table
 from _scoring import Coefficients, InfeasibleError, Weights, judge, primal
 from _suite import Entry
 from _turns import WithdrawnError, take_turns
 from peers.instructions import count_events
 from peers.storage import Split, few_rows, read_split, write_split
-from regression import changes
 
 C, GAMMA = 2.0, 0.3
 
@@ -395,20 +396,66 @@ def test_msvmpack_table_4(split, report):
 
 
 # -- regression ----------------------------------------------------------------------------------------
-def test_regression_flags_a_worse_count():
-    facts = {"rows": 1000, "updates": 5000, "rounds": 10}
-    base = Result("base", [1.0], cpu=[1.0], facts=facts)
-    head = Result("head", [1.05], cpu=[1.0], facts=facts | {"updates": 5200})
-    assert [change.figure for change in changes(base, head) if change.worse] == ["updates"]
-    slower = Result("head", [1.2], cpu=[1.0], facts=facts)
-    assert [change.figure for change in changes(base, slower) if change.worse] == ["seconds"]
+FACTS = {"dual": -2.0, "rows": 1000, "updates": 5000, "rounds": 10, "support": 50, "converged": True}
 
 
-def test_regression_prefers_instructions_to_cpu_seconds():
-    facts = {"rows": 1, "updates": 1, "rounds": 1, "instructions": 100}
-    base = Result("base", [1.0], cpu=[1.0], facts=facts)
-    head = Result("head", [1.0], cpu=[9.0], facts=facts | {"instructions": 120})
-    assert [change.figure for change in changes(base, head) if change.worse] == ["instructions"]
+def pair_of(head, seconds=1.0):
+    """Base with these facts, and a head that differs from it."""
+    base = Result("base", [1.0, 1.2], cpu=[1.0], facts=FACTS)
+    return regression.Pair(base, Result("head", [seconds], cpu=[1.0], facts=FACTS | head))
+
+
+@pytest.mark.parametrize(
+    ("head", "same", "said"),
+    [
+        ({}, True, []),
+        ({"dual": -2.0 - 1e-9}, True, []),
+        ({"dual": -2.0 - 1e-8}, False, []),
+        ({"updates": 4999}, False, ["updates 5,000 → 4,999"]),
+        ({"converged": False}, False, ["HEAD did not converge"]),
+    ],
+)
+def test_regression_wants_the_same_dual_and_counts(head, same, said):
+    pair = pair_of(head)
+    assert pair.same == same
+    assert pair.different == said
+
+
+def test_regression_fails_by_counts_and_by_times_only_if_asked(report):
+    args = argparse.Namespace(counts=False, strict=False)
+    regression.check(report, [("iris", pair_of({}, seconds=1.2))], args)
+    assert [claim["held"] for claim in report.found["claims"]] == [True, True, None]
+    args.strict = True
+    regression.check(report, [("iris", pair_of({"rows": 1001}, seconds=1.02))], args)
+    regression.check(report, [("iris", pair_of({}, seconds=1.2))], args)
+    assert [claim["held"] for claim in report.found["claims"][3:]] == [True, False, True, True, True, False]
+
+
+def test_regression_knows_the_problems_of_its_bar():
+    known = regression.entries()
+    for name in regression.SHORT:
+        assert [type(entry).__name__ for entry in known[name]] == ["Entry", "BinaryEntry"]
+
+
+def test_regression_of_this_python_with_itself(report, split):
+    """Both roles in processes of their own, every machine."""
+    args = argparse.Namespace(counts=True, strict=False, threads=[1], solver="auto")
+    case = regression.Case("iris", C, View(split, GAMMA), ("crammer-singer", "weston-watkins"))
+    table = Table(regression.HEADS, regression.WIDTHS)
+    found = regression.compare(report, table, case, {"base": None, "head": None}, args)
+    assert [name for name, pair in found if pair.same] == [
+        "iris, crammer-singer, 1",
+        "iris, weston-watkins, 1",
+    ]
+
+
+def test_regression_times_by_turns_in_fresh_processes(split):
+    args = argparse.Namespace(repeats=2, pairs=1, at_least=0.0)
+    case = regression.Case("iris", C, View(split, GAMMA), ("crammer-singer",))
+    both = regression.contenders({"base": None, "head": None}, "crammer-singer", "auto")
+    pair = regression.timed(case, both, 1, args)
+    assert len(pair.base.seconds) == len(pair.head.seconds) >= 2
+    assert pair.slower() > 0
 
 
 def test_events_are_counted_or_not_at_all():

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from .base import Engine, EngineOptions
-from .cpu.engine import CpuEngine
-from .reference import NumpyEngine
+from .cpu import CpuEngine
+from .reference import ReferenceEngine
+from .scorer import Scorer
 
-ENGINES: dict[str, type[Engine]] = {engine.name: engine for engine in (NumpyEngine, CpuEngine)}
+ENGINES: dict[str, type[Engine]] = {engine.name: engine for engine in (ReferenceEngine, CpuEngine)}
 
 
 def find_engine(name: str) -> type[Engine]:
@@ -18,4 +19,4 @@ def find_engine(name: str) -> type[Engine]:
     return ENGINES[name]
 
 
-__all__ = ["ENGINES", "CpuEngine", "Engine", "EngineOptions", "NumpyEngine", "find_engine"]
+__all__ = ["ENGINES", "CpuEngine", "Engine", "EngineOptions", "ReferenceEngine", "Scorer", "find_engine"]

@@ -1,8 +1,8 @@
-"""The verbs of an engine.
+"""The engine seam: all that a method or a working-set rule may ask of the machine that does the work.
 
-An engine holds the state of one fit (alpha, the gradient G, kernel rows) and does all work that grows
-with n. The outer loop and the working-set rules only use the verbs below, so they run unchanged wherever
-the arrays live: they see sample ids and single numbers, never an array of n × m.
+An engine holds the state of one fit (alpha, the gradient G, kernel rows) and does all work that grows with n.
+The arguments and results of its verbs are sample ids, single numbers, and at most one row of alpha for each
+sample of a working set or each support vector. So methods and rules run unchanged wherever the arrays live.
 """
 
 from __future__ import annotations
@@ -11,24 +11,35 @@ import math
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 from ..inner.base import InnerSolver
-from ..inner.block import Block
+from ..inner.block import Aim
 from ..kernels import Kernel
 from ..problems import Problem
 from ..run.profile import Profile
+from ..system.team import SOLO, Team
 from ..system.typing import Data, FloatArray, IntArray, LabelArray
 
+Value = TypeVar("Value")
 
-class Worst(NamedTuple):
+
+class Selection(NamedTuple):
     """The worst samples by some measure."""
 
     ids: IntArray  # at most k, worst first; only samples above the threshold
     violation: float  # largest stopping measure among the samples examined
-    gap: float  # Σ g_i where all samples were examined, else NaN
+    gap: float  # Σ g_i if all samples were examined, else NaN
+    above: int  # how many of the samples examined are above the threshold
+
+
+class Improvement(NamedTuple):
+    """What was done for a working set."""
+
+    steps: int  # inner iterations
+    moved: bool  # whether any sample moved
 
 
 class Certificate(NamedTuple):
@@ -41,6 +52,44 @@ class Certificate(NamedTuple):
     gap: float
 
 
+class Found(NamedTuple):
+    """The current point as a model keeps it."""
+
+    ids: IntArray  # the support vectors, ascending
+    coef: FloatArray  # (n_SV, m), their rows of alpha
+    loss: FloatArray  # (n_SV,), their primal losses for unit cost
+    intercept: FloatArray  # (m,), what a model adds to its scores
+
+
+class Counts(NamedTuple):
+    """Work done so far, and the support vectors there are."""
+
+    rows: int  # kernel rows computed (n values each)
+    hits: int
+    evictions: int
+    support: int
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """When an engine may leap: solve for all samples at once, with an approximate kernel of low rank.
+
+    Parameters
+    ----------
+    most : int
+        Largest rank.
+    hopeless : float
+        No leap if what is left of the kernel makes the way from there to the optimum so many times longer.
+    max_iter : int
+        Largest number of steps.
+    """
+
+    handles: ClassVar[frozenset[str]] = frozenset({"simplex"})
+    most: int = 40
+    hopeless: float = 100.0
+    max_iter: int = 60
+
+
 @dataclass(frozen=True)
 class EngineOptions:
     """How an engine may use the machine."""
@@ -51,12 +100,12 @@ class EngineOptions:
     dtype: str = "auto"  # of kernel rows: "auto", "float32" or "float64"
     shrinking: bool = True
     seed: int = 0
-    lazy_blocks: bool = False  # whether rows of kept blocks may be left to be computed by ``solve``
+    lazy_blocks: bool = False  # whether the inner solver may ask for rows of growing blocks one by one
 
 
 @dataclass
 class Task:
-    """What is to be solved: data, labels 0..m-1, one cost a sample, a kernel whose values get ``offset``."""
+    """What is to be solved: data, labels 0..m-1, one cost per sample, a kernel with an ``offset``."""
 
     problem: Problem
     kernel: Kernel
@@ -65,7 +114,8 @@ class Task:
     C: FloatArray
     offset: float = 0.0
     alpha: FloatArray | None = None  # feasible start; None is zero
-    bias: FloatArray | None = None  # where a free bias starts; None is zero
+    bias: FloatArray | None = None  # start of a free bias; None is zero
+    team: Team = SOLO  # who holds the samples
 
     @property
     def m(self) -> int:
@@ -73,33 +123,40 @@ class Task:
         return self.problem.columns
 
 
-@dataclass
-class Counts:
-    """Work done so far."""
-
-    rows: int = 0  # kernel rows computed (n values each)
-    hits: int = 0
-    evictions: int = 0
-
-
 class Engine(ABC):
     """The state of one fit, and the verbs that read and change it."""
 
     name: ClassVar[str]
-    n: int
-    m: int
-    task: Task
+    n: int  # samples, of all processes
+    m: int  # width of alpha
     problem: Problem
-    diagonal: FloatArray  # K_ii and the machine's ridge, in float64
-    bias: FloatArray  # (m,) added to every row of G
+    offset: float  # what is added to every kernel value
     profile: Profile
-    dual: float  # dual objective of the current point
-    work: int  # of inner solvers so far, in the time of a multiply-add
-    until: float = math.inf  # time.perf_counter() at which inner solvers should end
-    violators: int  # samples above the threshold in the last call of ``worst``
+    team: Team
+    total_cost: float  # Σ_i C_i
+    deadline: float = math.inf  # time.perf_counter() at which inner solvers should end
 
     @abstractmethod
     def __init__(self, task: Task, options: EngineOptions) -> None: ...
+
+    @property
+    @abstractmethod
+    def bias(self) -> FloatArray:
+        """(m,) added to every row of G."""
+
+    @property
+    @abstractmethod
+    def dual(self) -> float:
+        """Dual objective of the current point."""
+
+    @staticmethod
+    def assemble() -> Team:
+        """The processes that will hold a problem together; asked before there is a task."""
+        return SOLO
+
+    def agree(self, value: Value) -> Value:
+        """What the first process of the team says: of its clock, its callbacks, its random numbers."""
+        return self.team.agree(value)
 
     @abstractmethod
     def running(self) -> AbstractContextManager[Any]:
@@ -107,7 +164,7 @@ class Engine(ABC):
 
     # -- look ------------------------------------------------------------------------------------
     @abstractmethod
-    def worst(
+    def select(
         self,
         k: int,
         *,
@@ -116,38 +173,39 @@ class Engine(ABC):
         above: float = 0.0,
         among: str = "all",
         even: bool = False,
-    ) -> Worst:
+    ) -> Selection:
         """The ``k`` samples with the largest ``rank`` whose ``stop`` measure exceeds ``above``.
 
-        Measures are "psi" (violation) and "gain" (gap). ``among`` is "all", "support", "rest" or "near":
-        with shrinking an engine may then examine fewer than all samples, as long as those show a violation
-        above ``above``. With ``even``, as many samples of every class as there are, up to its share of ``k``.
+        Measures are "psi" (violation) and "gain" (gap). ``among`` is "all", "support", "rest" or "near". With
+        "near" an engine may examine fewer than all samples, as long as those show a violation above
+        ``above``. With ``even``, as many samples of every class as there are, up to its share of ``k``.
         """
 
-    @property
     @abstractmethod
-    def support(self) -> IntArray:
-        """Ids of the samples with alpha ≠ 0, ascending."""
+    def support(self, reach: float = math.inf) -> IntArray:
+        """Ids of the samples with alpha ≠ 0, ascending.
 
-    @abstractmethod
-    def unsettled(self, ids: IntArray, reach: float) -> IntArray:
-        """Those of ``ids`` that are off their bounds, or less than ``reach`` from leaving them."""
+        With ``reach``, without those at their bounds that stay there however G changes, up to ``reach``.
+        """
 
     @abstractmethod
     def groups(self, ids: IntArray) -> np.ndarray:
         """0 free, 1 zero, 2 bounded, for each of ``ids``."""
 
     @abstractmethod
+    def pairs(self, most: int, second_order: bool = False) -> tuple[IntArray, IntArray]:
+        """Samples of a balanced problem to move up and down: its steepest feasible direction.
+
+        With ``second_order`` the steepest pair, and those that gain most in a pair with one of the two.
+        """
+
+    def draw(self, k: int, rng: np.random.Generator) -> IntArray:
+        """``k`` different samples (all, if there are fewer) in random order."""
+        return rng.permutation(self.n)[:k]
+
+    @abstractmethod
     def largest_block(self) -> int:
         """The largest working set whose kernel block fits the memory budget."""
-
-    @abstractmethod
-    def workspace_bytes(self) -> int:
-        """Memory for what a solver needs beside the kernel."""
-
-    @abstractmethod
-    def column(self, i: int) -> FloatArray:
-        """Kernel values of sample ``i`` against all, in float64."""
 
     @abstractmethod
     def counts(self) -> Counts:
@@ -159,36 +217,24 @@ class Engine(ABC):
 
     # -- move ------------------------------------------------------------------------------------
     @abstractmethod
-    def block(self, W: IntArray, keep: bool = False) -> Block:
-        """The subproblem of ``W``: copies of its rows and its kernel block.
+    def improve(self, W: IntArray, inner: InnerSolver, aim: Aim, keep: bool = False) -> Improvement:
+        """Solve the block of ``W`` and take the result over: alpha, G, dual.
 
         With ``keep`` the next working set will have most of these samples again: the engine may then keep the
         kernel block, and may add samples of the blocks before.
         """
 
     @abstractmethod
-    def solve(self, inner: InnerSolver, block: Block, eps: float) -> int:
-        """Solve the block in place; return the inner iterations."""
+    def leap(self, rule: LowRank, tol: float) -> bool:
+        """Solve for all samples at once with an approximate kernel, if that pays now; whether anything moved.
 
-    @abstractmethod
-    def update(self, block: Block) -> bool:
-        """Take over a solved block: alpha, G, dual. Returns whether any sample moved.
-
-        Kernel rows are computed only of samples that did.
+        An engine that has no such method returns False.
         """
 
-    @abstractmethod
-    def place(self, alpha: FloatArray) -> None:
-        """Take over ``alpha`` of all samples; G and the dual in float64."""
-
+    # -- the bias --------------------------------------------------------------------------------
     @abstractmethod
     def sums(self) -> FloatArray:
-        """Σ_i α_i, one number a class."""
-
-    @property
-    def intercept(self) -> FloatArray:
-        """What a model adds to its scores: the bias, and what the constant in the kernel stands for."""
-        return self.bias + self.task.offset * self.sums()
+        """Σ_i α_i, one number per class."""
 
     @abstractmethod
     def shift(self, change: FloatArray) -> None:
@@ -199,15 +245,16 @@ class Engine(ABC):
         """Give a balanced problem the bias at which its largest violation is the smallest."""
 
     @abstractmethod
-    def pairs(self, most: int, second_order: bool = False) -> tuple[IntArray, IntArray]:
-        """Samples of a balanced problem to move up and down: its steepest feasible direction.
-
-        With ``second_order`` the steepest pair, and those that gain most in a pair with one of the two.
-        """
+    def best_bias(self, most: float = math.inf) -> None:
+        """Take the bias of the smallest primal at the current scores, or go ``most`` towards it."""
 
     @abstractmethod
-    def move(self, alpha: FloatArray) -> bool:
-        """Take over ``alpha`` of all samples if its dual, in float64, is lower. Returns whether it was."""
+    def balance(self) -> bool:
+        """Make Σ_i α_i = 0 by moving variables off their bounds; False if these have no room for that."""
+
+    @abstractmethod
+    def zero_sums(self) -> None:
+        """Make Σ_i α_i = 0 from anywhere, G and dual in float64, and take the bias of the smallest primal."""
 
     # -- certify ---------------------------------------------------------------------------------
     @abstractmethod
@@ -219,11 +266,5 @@ class Engine(ABC):
         """Measure all samples with G as it is."""
 
     @abstractmethod
-    def result(self) -> tuple[FloatArray, FloatArray]:
-        """The coefficients alpha and the scores S, both (n, m)."""
-
-    # -- predict ---------------------------------------------------------------------------------
-    @classmethod
-    @abstractmethod
-    def scores(cls, kernel: Kernel, support: Any, coef: FloatArray, X: Data, *, n_threads: int) -> FloatArray:
-        """Σ_i K(x, sv_i) coef_i for every row of ``X``, in blocks of bounded memory."""
+    def found(self) -> Found:
+        """The support vectors and their coefficients."""

@@ -19,14 +19,12 @@ class ModelMaker:
     labels: np.ndarray
     kept: IntArray  # row numbers of the samples of the task
 
-    def __call__(self, alpha: FloatArray, bias: FloatArray) -> dict[str, Any]:
-        kernel = self.task.kernel
-        ids = np.flatnonzero(alpha.any(axis=1))
-        rows = self.kept[ids]
+    def __call__(self, ids: IntArray, coef: FloatArray, bias: FloatArray) -> dict[str, Any]:
+        kernel, rows = self.task.kernel, self.kept[ids]
         return {
             "classes_": self.labels,
             "support_": rows,
-            "dual_coef_": alpha[ids],
+            "dual_coef_": coef,
             "intercept_": bias,
             "_kernel": kernel,
             "_support": kernel.support(self.task.X, rows if kernel.pairwise else ids),

@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from ..run.monitor import Monitor, Observer
 from ..run.progress import Progress, SklearnCallbacks
 from ..solution import Certified
+from ..system.team import SOLO, Team
 from ..system.typing import FloatArray, IntArray, LabelArray
 from ..system.warn import warn_user
 from .callbacks import CallbackSupportMixin, callback_context
@@ -46,22 +47,22 @@ class MachineClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     on_interrupt: str
     classes_: np.ndarray
 
-    def _rows(self, y: np.ndarray, sample_weight: Any) -> Rows:
+    def _rows(self, y: np.ndarray, sample_weight: Any, team: Team = SOLO) -> Rows:
         if y.dtype.kind not in "iub":  # integers are classes
             check_classification_targets(y)
         weight = check_weights(sample_weight, len(y))
         kept = np.flatnonzero(weight)
-        if not len(kept):
+        if not team.sum(len(kept)):
             raise ValueError("All sample weights are zero; some samples need a positive weight.")
-        labels, coded = np.unique(y[kept], return_inverse=True)
-        if 2 * len(labels) >= len(kept):  # perhaps no classes after all: scikit-learn's warning
+        labels = team.union(y[kept])
+        if 2 * len(labels) >= team.sum(len(kept)):  # perhaps no classes after all: scikit-learn's warning
             check_classification_targets(y)
         if len(labels) < 2:
             raise ValueError(
                 f"At least 2 classes are needed, but rows of positive weight have {len(labels)} class: "
                 f"{labels.tolist()}."
             )
-        return Rows(kept, labels, coded.astype(np.int32), weight[kept])
+        return Rows(kept, labels, np.searchsorted(labels, y[kept]).astype(np.int32), weight[kept])
 
     def _seed(self) -> int:
         """The seed of a fit; a fixed one without ``random_state``."""

@@ -1,4 +1,4 @@
-"""scikit-learn's callback protocol (1.9 and later), where it exists."""
+"""scikit-learn's callback protocol, which exists in version 1.9 and later."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ try:
 except ImportError:  # scikit-learn < 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in for scikit-learn's mixin where it does not exist."""
+        """Stand-in for scikit-learn's mixin."""
 
     def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
-        """Leave the method as it is."""
+        """Return the method unchanged."""
         return method
 
 
 def callback_context(estimator: Any, max_iter: int) -> Any:
-    """The root context of a fit, or None where no callback is set."""
+    """Return the root context of a fit, or None if no callback is set."""
     make = getattr(estimator, "_init_callback_context", None)
     if make is None or not hasattr(estimator, "_skl_callbacks"):
         return None

@@ -1,4 +1,4 @@
-"""Costs of samples: class weights times sample weights."""
+"""Cost factors of samples: class weights times sample weights."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
+from ..system.team import SOLO, Team
 from ..system.typing import FloatArray, LabelArray
 
 
 def check_weights(sample_weight: Any, n: int) -> FloatArray:
-    """Sample weights as an array; ones where None."""
+    """Return the sample weights as an array, ones if None."""
     if sample_weight is None:
         return np.ones(n)
     weight = np.asarray(sample_weight, dtype=np.float64)
@@ -27,9 +28,13 @@ def check_weights(sample_weight: Any, n: int) -> FloatArray:
 
 
 def sample_costs(
-    class_weight: dict[Any, float] | str | None, labels: np.ndarray, y: LabelArray, weight: FloatArray
+    class_weight: dict[Any, float] | str | None,
+    labels: np.ndarray,
+    y: LabelArray,
+    weight: FloatArray,
+    team: Team = SOLO,
 ) -> FloatArray:
-    """Class weight times sample weight, for each sample.
+    """Return class weight times sample weight for each sample.
 
     "balanced" weighs classes inversely to their total sample weight, so that a row of weight 2 counts as
     two rows.
@@ -37,8 +42,8 @@ def sample_costs(
     if class_weight is None:
         return weight.astype(np.float64)
     if isinstance(class_weight, str) and class_weight == "balanced":
-        totals = np.bincount(y, weights=weight, minlength=len(labels))
-        factors = weight.sum() / (len(labels) * totals)
+        totals = team.sum(np.bincount(y, weights=weight, minlength=len(labels)))
+        factors = team.sum(weight.sum()) / (len(labels) * totals)
     else:
         factors = compute_class_weight(class_weight, classes=labels, y=labels[y])
     if not (np.isfinite(factors).all() and (factors > 0).all()):

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..engines import EngineOptions, find_engine
+from ..engines import EngineOptions, Scorer, find_engine
 from ..engines.base import Engine, Task
 from ..kernels import Kernel, make_kernel
 from ..methods.bias import proximal_weight
@@ -17,8 +17,9 @@ from ..methods.table import find_method
 from ..problems import PROBLEMS
 from ..run.monitor import Monitor
 from ..solution import Solution, TraceRow
-from ..system.data import STORED, canonical, same_storage
+from ..system.data import STORED, canonical
 from ..system.memory import cache_bytes
+from ..system.team import Team
 from ..system.threads import effective_threads
 from ..system.typing import FloatArray
 from .attributes import ModelMaker
@@ -225,15 +226,16 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         self._check_params()
         X, y = validate_data(self, X, y, **_DATA)
         X = canonical(X)
-        rows = self._rows(y, sample_weight)
-        task = self._task(X, rows, sample_weight is not None)
+        team = find_engine(self.engine).assemble()
+        rows = self._rows(y, sample_weight, team)
+        task = self._task(X, rows, sample_weight is not None, team)
         model = ModelMaker(task, rows.labels, rows.kept)
         solution = self._solve(task, model, X, y)
         self._store(task, model, X.shape[0], solution)
         self._warn_unless_converged(solution)
         return self
 
-    def _task(self, X: Any, rows: Rows, weighted: bool) -> Task:
+    def _task(self, X: Any, rows: Rows, weighted: bool, team: Team) -> Task:
         """The problem to solve, on the rows of positive weight."""
         kept, labels, y, weight = rows
         kernel = make_kernel(self.kernel, degree=self.degree, gamma=self.gamma, coef0=self.coef0)
@@ -242,22 +244,22 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
                 f"kernel='precomputed' needs a square matrix of kernel values to fit, got shape {X.shape}."
             )
         problem = PROBLEMS[self.machine](len(labels))
-        C = self.C * sample_costs(self.class_weight, labels, y, weight)
+        C = self.C * sample_costs(self.class_weight, labels, y, weight, team)
         start = self._previous_alpha(X.shape[0], labels, problem.columns)
         if start is not None:
             start = problem.shrink_into(start[kept], y, C)
         if len(kept) < X.shape[0]:
             X = X[kept][:, kept] if kernel.pairwise else X[kept]
-        kernel = kernel.resolve(X, weight if weighted else None)
+        kernel = kernel.resolve(X, weight if weighted else None, team)
         offset = 1.0 if self.bias == "regularized" else 0.0
         if self.bias == "free" and not problem.balanced:
-            offset = proximal_weight(kernel.diagonal(X), C, len(labels))
+            offset = proximal_weight(kernel.diagonal(X), C, len(labels), team)
         bias = self.intercept_ if start is not None and self._free_bias else None
-        return Task(problem, kernel, X, y, C, offset, start, bias)
+        return Task(problem, kernel, X, y, C, offset, start, bias, team)
 
     def _solve(self, task: Task, model: ModelMaker, X: Any, y: Any) -> Solution:
         method = self._method()
-        seed = self._seed()
+        seed = task.team.agree(self._seed())
         options = EngineOptions(
             effective_threads(self.n_threads),
             cache_bytes(self.cache_size, len(task.y)),
@@ -286,23 +288,21 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
             run,
             X,
             y,
-            now=lambda: model(engine.result()[0], engine.intercept),
-            final=lambda solution: model(solution.alpha, solution.bias),
+            now=lambda: model(*engine.found()[:2], engine.found().intercept),
+            final=lambda solution: model(solution.support, solution.coef, solution.bias),
             max_iter=self.max_iter,
         )
 
     def _store(self, task: Task, model: ModelMaker, rows: int, solution: Solution) -> None:
-        for name, value in model(solution.alpha, solution.bias).items():
+        for name, value in model(solution.support, solution.coef, solution.bias).items():
             setattr(self, name, value)
-        ids = np.searchsorted(model.kept, self.support_)
         self._store_certificate(solution)
         self._labels = task.y
         self._kept = model.kept
         self._rows_fitted = rows
         self._costs = task.C
         self._problem = task.problem
-        scores = solution.scores[ids] + (solution.bias if self._free_bias else 0.0)
-        self._support_loss = task.problem.loss(scores, task.y[ids], np.ones(len(ids)))
+        self._support_loss = solution.loss
 
     # -- predict -----------------------------------------------------------------------------------
     def decision_function(self, X: Any) -> FloatArray:
@@ -320,12 +320,14 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         """
         check_is_fitted(self)
         X = canonical(validate_data(self, X, reset=False, **_DATA))
-        X, support = (X, self._support) if self._kernel.pairwise else same_storage(X, self._support)
-        scores = find_engine(self.engine).scores(
-            self._kernel, support, self.dual_coef_, X, n_threads=effective_threads(self.n_threads)
-        )
-        scores += self.intercept_
-        return margins(scores)
+        scorer: Scorer | None = getattr(self, "_scorer", None)
+        if scorer is None or scorer.coef is not self.dual_coef_:
+            scorer = self._scorer = Scorer(self._kernel, self._support, self.dual_coef_)
+        return margins(scorer(X, effective_threads(self.n_threads)) + self.intercept_)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: the scorer is built again when it is needed."""
+        return {name: value for name, value in super().__getstate__().items() if name != "_scorer"}
 
     # -- validation --------------------------------------------------------------------------------
     def _check_params(self) -> None:

@@ -13,7 +13,7 @@ from .validation import check_integer
 
 
 class LabelNoiseMixin:
-    """Methods of a fitted machine that look back at its training rows."""
+    """Methods of a fitted machine that judge the labels of its training rows."""
 
     classes_: np.ndarray
     support_: IntArray
@@ -25,13 +25,16 @@ class LabelNoiseMixin:
     _support_loss: FloatArray  # of the support vectors, for unit cost
 
     def label_distribution(self, i: Any) -> FloatArray:
-        """How the machine spreads training row ``i`` over the classes.
+        """Return the distribution over the classes that the dual solution assigns to training row ``i``.
 
-        All mass is on the label for a row that is no support vector, and on the classes it is confused with
-        otherwise. Crammer-Singer: η_i = e_y - α_i / C_i (their Section 3). The others, with their dual
-        variables β: β_ir / ((m - 1) C_i) for Weston-Watkins and Lee-Lin-Wahba; β_ir / (2 m C_i + Σ β) for
-        M-SVM²; β_ir / (m C_i) for one-vs-rest, where what the label's own machine pays is spread over the
-        others; β_i / C_i for c-svc; and the rest on the label.
+        A row that is not a support vector has all its mass on its label. A support vector has some of it on
+        the classes that it is confused with. For Crammer-Singer η_i = e_y - α_i / C_i (their Section 3). For
+        the other machines class r ≠ y gets a share of their dual variables β, and the label gets the rest:
+
+        - Weston-Watkins, Lee-Lin-Wahba: β_ir / ((m - 1) C_i);
+        - M-SVM²: β_ir / (2 m C_i + Σ β);
+        - one-vs-rest: β_ir / (m C_i), after β_iy has been spread evenly over the other classes;
+        - c-svc: β_i / C_i.
 
         Parameters
         ----------
@@ -66,15 +69,16 @@ class LabelNoiseMixin:
         return eta[0] if np.ndim(i) == 0 else eta
 
     def suspects(self, k: int = 10) -> IntArray:
-        """The training rows most likely mislabelled.
+        """Return the training rows that are most likely mislabelled.
 
-        Ranked by the loss for unit cost, whatever the machine, and among equals by the norm of α_i / C_i,
-        which Crammer & Singer's Section 8 proposes: with bounds, that norm is the same for too many rows.
+        Rows are ranked by their loss for unit cost, and rows of equal loss by the norm of α_i / C_i. Crammer
+        & Singer's Section 8 proposes that norm alone, but if every dual variable has its own upper bound,
+        many rows have the same norm.
 
         Parameters
         ----------
         k : int, default=10
-            How many.
+            Number of rows.
 
         Returns
         -------

@@ -9,17 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..linear.descent import (
-    FEW_PASSES,
-    INEXACT,
-    SUBPROBLEMS,
-    LinearDescent,
-    LinearOptions,
-    LinearTask,
-    most_parts,
-    solve_linear,
-)
+from ..linear.descent import SUBPROBLEMS, LinearFit, LinearOptions, TrainingSet
+from ..linear.schedule import solve_linear
 from ..linear.stream import Stream
+from ..linear.tuning import Tuning
+from ..problems.crammer_singer import row_scale
 from ..run.monitor import Monitor
 from ..solution import LinearSolution, TraceRow
 from ..system.data import without_duplicates
@@ -27,7 +21,8 @@ from ..system.threads import effective_threads
 from ..system.typing import Data, FloatArray
 from .base import MachineClassifier, Rows, margins
 from .callbacks import with_callbacks
-from .costs import check_weights, sample_costs
+from .costs import sample_costs
+from .labels import stream_classes, stream_rows
 from .validation import check_choice, check_number
 
 _DATA: dict[str, Any] = {  # what scikit-learn's validate_data is asked for
@@ -37,19 +32,10 @@ _DATA: dict[str, Any] = {  # what scikit-learn's validate_data is asked for
     "accept_large_sparse": True,
 }
 MACHINES = ("crammer-singer",)
-_OF_FIT = (
-    "support_",
-    "dual_coef_",
-    "status_",
-    "violation_",
-    "primal_objective_",
-    "duality_gap_",
-    "trace_",
-    "_rows_fitted",
-    "_constant_fitted",
+_OF_FIT = (  # attributes that a stream does not have
+    *("support_", "dual_coef_", "status_", "violation_", "primal_objective_", "duality_gap_", "trace_"),
+    *("_rows_fitted", "_constant_fitted"),
 )
-_PARALLEL_WORK = 1e7  # non-zeros times classes of a pass that several threads share
-_PARALLEL_ROW = 1e3  # the same, of a row: less, and threads mostly wait for each other
 
 
 class LinearSVC(MachineClassifier):
@@ -59,8 +45,8 @@ class LinearSVC(MachineClassifier):
 
         min ½ Σ_r ‖w_r‖² - Σ_i α_{i,y_i}   subject to   α_i ≤ C_i e_{y_i},  Σ_r α_ir = 0
 
-    is solved by coordinate descent, each sample by an exact projection onto the simplex, until every sample
-    meets its optimality condition to ``tol``; that is then proved in float64.
+    is solved by coordinate descent. Each sample's update is an exact projection onto the simplex. The fit
+    ends when every sample meets its optimality condition to ``tol``, which is then proved in float64.
 
     Parameters
     ----------
@@ -70,45 +56,46 @@ class LinearSVC(MachineClassifier):
         Cost of a margin error; multiplied by class and sample weights.
     subproblem : str, default="auto"
         How the problem of a single sample is solved: "sort", "pivot", "bisection", "fixed-point" and "smo"
-        are exact, "frank-wolfe" makes one step. "auto" is "sort", and "pivot" for very many classes.
+        are exact, "frank-wolfe" makes one step. "auto" is "sort" for up to 128 classes, else "pivot".
     tau : float or None, default=None
-        Tolerance of "bisection" and "smo", relative to C; None is exact.
+        Tolerance of "bisection" and "smo", relative to ``C``; None is exact.
     tol : float, default=1e-3
         Largest KKT violation allowed, in units of the margin.
     gap_tol : float or None, default=None
-        Relative duality gap, (primal - dual) / primal, at which to stop although ``tol`` is not met; None is
-        never. It is proved in float64, too.
+        Relative duality gap at which to stop even if ``tol`` is not met, as a share of the primal objective;
+        None is never. It is proved in float64, too.
     max_iter : int, default=1000
-        Largest number of passes over the data, counted in samples visited; -1 is no limit. Up to 10, every
-        pass visits all samples.
+        Largest number of passes over the data, counted in samples visited; -1 is no limit. If it is at most
+        10, every pass visits all samples.
     time_limit : float or None, default=None
-        Seconds after which the solver stops at its current point. Looked at between passes; the final proof
-        comes on top.
+        Seconds after which the solver stops at its current point. The clock is read between passes; the
+        final proof takes extra time.
     fit_intercept : bool, default=True
-        Give every class an intercept, penalised like the weights: a constant feature is appended.
+        Whether every class has an intercept. A constant feature is appended, so the intercept is penalised
+        like the weights.
     intercept_scaling : float, default=1.0
-        Value of that feature; larger values penalise the intercept less.
+        Value of the constant feature; larger values penalise the intercept less.
     class_weight : dict, "balanced" or None, default=None
-        Factors of ``C`` for each class.
+        One factor of ``C`` per class.
     shrinking : bool, default=True
-        Spend most passes on the samples that still change, unless ``subproblem`` is "frank-wolfe". The final
-        proof always covers all samples.
+        Whether most passes visit only the samples that still change. It has no effect if ``subproblem`` is
+        "frank-wolfe". The final proof always covers all samples.
     shuffle : bool, default=True
-        Visit the samples in a random order, a new one each pass.
+        Whether samples are visited in random order, a new one in each pass.
     dtype : {"auto", "float32", "float64"}, default="auto"
-        Precision of the weights while they change; "auto" is float32 down to ``tol=1e-5``, and float64 where
-        that does not suffice. The dual state, the proof and ``coef_`` are always float64.
+        Precision of the weights while they change. "auto" starts in float32 if ``tol`` is at least 1e-5, and
+        goes on in float64 if that does not suffice. The dual, the proof and ``coef_`` are always float64.
     n_threads : int or None, default=None
-        Threads; None is every core. Proofs use all of them. Passes use one for every 24 classes (8 at most)
-        where rows are not too short and differ from each other: each thread has classes of its own.
+        Threads; None is every core. Proofs use all of them. Each thread of a pass has classes of its own: a
+        pass uses one thread per 24 classes, at most 8, and only one if rows are short or much alike.
     keep_dual : bool, default=False
-        Whether ``partial_fit`` keeps the coefficients of the rows it has seen in ``dual_coef_``.
+        Whether ``partial_fit`` keeps the coefficients of all rows seen so far in ``dual_coef_``.
     warm_start : bool, default=False
-        ``fit`` starts from the previous solution, if it was for as many rows.
+        Whether ``fit`` starts from the previous solution, if that had as many rows and the same classes.
     random_state : int, RandomState or None, default=None
         Seed of the order in which samples are visited. None is a fixed seed: fits are reproducible.
     verbose : int, default=0
-        1 shows progress (a bar where tqdm is installed); 2 shows lines.
+        1 shows progress (a bar if tqdm is installed); 2 shows lines.
     callback : callable or None, default=None
         Called with a :class:`multimargin.solution.TraceRow` after every pass; a true answer stops the fit.
     on_interrupt : {"raise", "keep"}, default="raise"
@@ -124,10 +111,10 @@ class LinearSVC(MachineClassifier):
     intercept_ : ndarray of shape (m,)
         Intercept of each class (zeros without ``fit_intercept``).
     support_ : ndarray of shape (n_SV,)
-        Row numbers of the support vectors, ascending. After ``partial_fit`` only with ``keep_dual``, and then
-        counted over all batches.
+        Row numbers of the support vectors, ascending. After ``partial_fit`` they exist only with
+        ``keep_dual``, and are counted over all batches.
     dual_coef_ : sparse array of shape (n_SV, m)
-        Their coefficients α.
+        Coefficients α of the support vectors.
     n_iter_ : int
         Passes over the data: samples visited over their number, rounded up.
     status_ : Status
@@ -135,10 +122,10 @@ class LinearSVC(MachineClassifier):
     violation_ : float
         Largest KKT violation, in units of the margin.
     primal_objective_, dual_objective_, duality_gap_ : float
-        Certified in float64; the dual is minimised, and the gap is their sum. After ``partial_fit`` only the
-        dual is known: the others would need all rows again.
+        Certified in float64. The dual is minimised, and the gap is the sum of both. After ``partial_fit``
+        only the dual is known: the others would need all rows again.
     trace_ : Trace
-        One row a pass: ``working_set`` is the samples visited, ``inner`` those updated.
+        One row per pass: ``working_set`` is the number of samples visited, ``inner`` of those updated.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -155,6 +142,8 @@ class LinearSVC(MachineClassifier):
     >>> bool(model.duality_gap_ <= 1e-2 * model.primal_objective_)
     True
     """
+
+    _tuning = Tuning()  # no parameter: only the tests use other values
 
     def __init__(
         self,
@@ -215,7 +204,7 @@ class LinearSVC(MachineClassifier):
         y : array-like of shape (n_samples,)
             Labels of any kind.
         sample_weight : array-like of shape (n_samples,) or None
-            Factors of ``C`` for each sample. Samples of weight 0 are left out.
+            One factor of ``C`` per sample. Samples of weight 0 are left out.
 
         Returns
         -------
@@ -226,66 +215,56 @@ class LinearSVC(MachineClassifier):
         X, y = validate_data(self, X, y, **_DATA)
         X = without_duplicates(X)
         rows = self._rows(y, sample_weight)
-        task = self._task(X, rows, self._previous_alpha(X.shape[0], rows))
-        solution = self._solve(task, rows, X, y)
+        data = self._training_set(X, rows, self._previous_alpha(X.shape[0], rows))
+        solution = self._solve(data, rows, X, y)
         self._stream: Stream | None = None
-        for name, value in self._model(task, rows, solution.weights, solution.alpha).items():
-            setattr(self, name, value)
+        self.__dict__.update(_model(data, rows, solution.weights, solution.alpha))
         self._store_certificate(solution)
         self.n_iter_ = solution.passes
-        self._rows_fitted, self._constant_fitted = X.shape[0], task.constant
+        self._rows_fitted, self._constant_fitted = X.shape[0], data.constant
         self._warn_unless_converged(solution)
         return self
 
-    def _task(self, X: Data, rows: Rows, alpha: sp.csr_array | None) -> LinearTask:
+    def _training_set(self, X: Data, rows: Rows, alpha: sp.csr_array | None) -> TrainingSet:
         C = self.C * sample_costs(self.class_weight, rows.labels, rows.y, rows.weight)
         if alpha is not None:
-            alpha = shrink_into(alpha[rows.kept], rows.y, C)
+            alpha = scaled_into(alpha[rows.kept], rows.y, C)
         if len(rows.kept) < X.shape[0]:
             X = X[rows.kept]
-        return LinearTask(X, rows.y, C, len(rows.labels), self._constant(), alpha)
+        constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        return TrainingSet(X, rows.y, C, len(rows.labels), constant, alpha)
 
-    def _options(self, task: LinearTask) -> LinearOptions:
-        few = 0 <= self.max_iter <= FEW_PASSES
-        n_threads = effective_threads(self.n_threads)
+    def _options(self) -> LinearOptions:
         return LinearOptions(
             self.subproblem,
             self.tau or 0.0,
             self.tol,
             self.gap_tol or 0.0,
             int(self.max_iter),
-            bool(self.shrinking) and not few and self.subproblem not in INEXACT,
+            bool(self.shrinking),
             bool(self.shuffle),
             self.dtype,
-            n_threads,
+            effective_threads(self.n_threads),
             self._seed(),
-            threads_worth_while(task, n_threads),
+            tuning=self._tuning,
         )
 
-    def _solve(self, task: LinearTask, rows: Rows, X: Any, y: Any) -> LinearSolution:
-        descent: LinearDescent
+    def _solve(self, data: TrainingSet, rows: Rows, X: Any, y: Any) -> LinearSolution:
+        fit: LinearFit
 
         def run(monitor: Monitor) -> LinearSolution:
-            nonlocal descent
-            descent = LinearDescent(task, self._options(task))
+            nonlocal fit
+            fit = LinearFit(data, self._options())
             monitor.trace.info["subproblem"] = self.subproblem
-            return solve_linear(descent, monitor, keep_interrupted=self.on_interrupt == "keep")
+            return solve_linear(fit, monitor, keep_interrupted=self.on_interrupt == "keep")
 
         return self._train(
             run,
             X,
             y,
-            now=lambda: self._model(task, rows, descent.weights_by_class(), descent.alpha()),
-            final=lambda solution: self._model(task, rows, solution.weights, solution.alpha),
+            now=lambda: _model(data, rows, fit.weights_by_class(), fit.alpha()),
+            final=lambda solution: _model(data, rows, solution.weights, solution.alpha),
         )
-
-    def _model(
-        self, task: LinearTask, rows: Rows, weights: FloatArray, alpha: sp.csr_array
-    ) -> dict[str, Any]:
-        """The attributes of a model."""
-        ids = np.flatnonzero(np.diff(alpha.indptr))
-        support = {"support_": rows.kept[ids], "dual_coef_": alpha[ids]}
-        return _weights_of(task, rows.labels, weights) | support
 
     def _previous_alpha(self, n: int, rows: Rows) -> sp.csr_array | None:
         """The previous solution, if it is of this problem's shape."""
@@ -298,20 +277,20 @@ class LinearSVC(MachineClassifier):
 
     # -- streams -----------------------------------------------------------------------------------
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """One pass over a batch, as in one pass over a stream: the batch is never needed again.
+        """Learn from one batch of a stream, in one pass; the batch is never needed again.
 
-        After ``fit`` it goes on from there, as if the rows of ``fit`` had been the stream's first.
+        After ``fit`` training goes on from there, as if the rows of ``fit`` had been the stream's first.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The batch.
         y : array-like of shape (n_samples,)
-            Its labels.
+            Labels of the batch.
         classes : array-like of shape (m,) or None
-            All labels that will ever come; needed in the first call, unless ``fit`` came before.
+            All labels that will ever come. The first call needs them, unless ``fit`` came before.
         sample_weight : array-like of shape (n_samples,) or None
-            Factors of ``C`` for each sample. Samples of weight 0 are left out.
+            One factor of ``C`` per sample. Samples of weight 0 are left out.
 
         Returns
         -------
@@ -332,66 +311,35 @@ class LinearSVC(MachineClassifier):
             raise ValueError(
                 "class_weight='balanced' needs all labels at once; give a dict of weights instead."
             )
-        known = hasattr(self, "classes_")
-        X, y = validate_data(self, X, y, reset=not known, **_DATA)
-        rows = self._coded(y, self._all_classes(classes, known), sample_weight)
-        task = self._task(without_duplicates(X), rows, None)
-        stream = self._open_stream(task)
-        stream.learn(task, self._options(task), rows.kept, X.shape[0])
-        for name, value in _weights_of(task, rows.labels, stream.weights).items():
-            setattr(self, name, value)
-        self.dual_objective_ = stream.dual
-        self.n_iter_ = 1
+        known = getattr(self, "classes_", None)
+        X, y = validate_data(self, X, y, reset=known is None, **_DATA)
+        rows = stream_rows(y, stream_classes(classes, known), sample_weight)
+        data = self._training_set(without_duplicates(X), rows, None)
+        stream = self._open_stream(data)
+        stream.learn(data, self._options(), rows.kept, X.shape[0])
+        self.__dict__.update(_weights_of(data, rows.labels, stream.weights))
+        self.dual_objective_, self.n_iter_ = stream.dual, 1
         if stream.keeps:
             self.support_, self.dual_coef_ = stream.support()
         return self
 
-    def _open_stream(self, task: LinearTask) -> Stream:
-        """The stream so far; a new one, that goes on from the last ``fit`` if there was one."""
+    def _open_stream(self, data: TrainingSet) -> Stream:
+        """The stream so far, or a new one that goes on from the last ``fit`` if there was one."""
         keeps, stream = bool(self.keep_dual), getattr(self, "_stream", None)
-        started = stream.constant if stream is not None else getattr(self, "_constant_fitted", task.constant)
-        if started != task.constant or (stream is not None and stream.keeps != keeps):
+        started = stream.constant if stream is not None else getattr(self, "_constant_fitted", data.constant)
+        if started != data.constant or (stream is not None and stream.keeps != keeps):
             raise ValueError(
                 "fit_intercept, intercept_scaling and keep_dual must stay as they were when training began."
             )
         if stream is None:
-            stream = Stream(task, keeps)
+            stream = Stream(data, keeps)
             if hasattr(self, "_rows_fitted"):
-                stream.take_over(
-                    self.coef_,
-                    self.intercept_,
-                    self.dual_objective_,
-                    self._rows_fitted,
-                    self.support_,
-                    self.dual_coef_,
-                )
-            for name in _OF_FIT:  # must not outlive it beside the weights of a stream
+                fitted = self.coef_, self.intercept_, self.dual_objective_, self._rows_fitted
+                stream.take_over(*fitted, self.support_, self.dual_coef_)
+            for name in _OF_FIT:  # the weights will no longer be those of the fit
                 self.__dict__.pop(name, None)
             self._stream = stream
         return stream
-
-    def _all_classes(self, classes: Any, known: bool) -> np.ndarray:
-        if classes is None:
-            if not known:
-                raise ValueError(
-                    "classes must be given in the first call of partial_fit: all labels that will come."
-                )
-            return self.classes_
-        labels = np.unique(np.asarray(classes))
-        if len(labels) < 2:
-            raise ValueError(f"At least 2 classes are needed, got {labels.tolist()}.")
-        if known and not np.array_equal(labels, self.classes_):
-            raise ValueError(f"classes must stay {self.classes_.tolist()}, got {labels.tolist()}.")
-        return labels
-
-    def _coded(self, y: np.ndarray, labels: np.ndarray, sample_weight: Any) -> Rows:
-        """The rows of positive weight, with labels of a fixed set."""
-        weight = check_weights(sample_weight, len(y))
-        kept = np.flatnonzero(weight)
-        unknown = np.setdiff1d(y, labels)
-        if len(unknown):
-            raise ValueError(f"y has labels {unknown.tolist()}, which are not in classes {labels.tolist()}.")
-        return Rows(kept, labels, np.searchsorted(labels, y[kept]).astype(np.int32), weight[kept])
 
     # -- predict -----------------------------------------------------------------------------------
     def decision_function(self, X: Any) -> FloatArray:
@@ -405,16 +353,13 @@ class LinearSVC(MachineClassifier):
         Returns
         -------
         scores : ndarray of shape (n_samples, m) or (n_samples,)
-            The largest score is the predicted class.
+            The class with the largest score is predicted.
         """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, **_DATA)
         return margins(np.asarray(X @ self.coef_.T + self.intercept_))
 
     # -- validation --------------------------------------------------------------------------------
-    def _constant(self) -> float:
-        return float(self.intercept_scaling) if self.fit_intercept else 0.0
-
     def _check_params(self) -> None:
         check_choice("machine", self.machine, MACHINES)
         check_choice("subproblem", self.subproblem, SUBPROBLEMS)
@@ -430,29 +375,24 @@ class LinearSVC(MachineClassifier):
                 raise ValueError(f"tau is for subproblem='bisection' or 'smo', not for {self.subproblem!r}.")
 
 
-def _weights_of(task: LinearTask, labels: np.ndarray, weights: FloatArray) -> dict[str, Any]:
+def _model(data: TrainingSet, rows: Rows, weights: FloatArray, alpha: sp.csr_array) -> dict[str, Any]:
+    """The attributes of a model."""
+    ids = np.flatnonzero(np.diff(alpha.indptr))
+    support = {"support_": rows.kept[ids], "dual_coef_": alpha[ids]}
+    return _weights_of(data, rows.labels, weights) | support
+
+
+def _weights_of(data: TrainingSet, labels: np.ndarray, weights: FloatArray) -> dict[str, Any]:
     """Weights as attributes, without a copy."""
-    d, m = task.X.shape[1], task.m
-    intercept = task.constant * weights[d, :m] if task.constant else np.zeros(m)
+    d, m = data.X.shape[1], data.m
+    intercept = data.constant * weights[d, :m] if data.constant else np.zeros(m)
     return {"classes_": labels, "coef_": weights[:d, :m].T, "intercept_": intercept}
 
 
-def shrink_into(alpha: sp.csr_array, y: np.ndarray, C: FloatArray) -> sp.csr_array:
-    """A feasible point near ``alpha``: rows within their cost, zero where the label changed."""
-    entries = alpha.tocoo()
-    own = np.zeros(len(y))
+def scaled_into(alpha: sp.csr_array, y: np.ndarray, C: FloatArray) -> sp.csr_array:
+    """``alpha`` scaled row by row to be feasible for other labels and costs (warm start)."""
+    entries, own = alpha.tocoo(), np.zeros(len(y))
     is_own = entries.col == y[entries.row]
     own[entries.row[is_own]] = entries.data[is_own]
-    keeps = ~is_own & (entries.data < 0) & (own[entries.row] > 0)
-    rows, columns, values = entries.row[keeps], entries.col[keeps], entries.data[keeps]
-    total = np.bincount(rows, -values, len(y))
-    factor = np.minimum(1.0, C / np.maximum(total, 1e-300))
-    return sp.csr_array((values * factor[rows], (rows, columns)), shape=alpha.shape)
-
-
-def threads_worth_while(task: LinearTask, n_threads: int) -> int:
-    """Threads of a pass: one where it is short, or rows are, as they would mostly wait for each other."""
-    stored = task.X.nnz if sp.issparse(task.X) else task.X.size
-    n = task.X.shape[0]
-    work = stored * task.m
-    return min(n_threads, most_parts(task.m)) if work > _PARALLEL_WORK and work > _PARALLEL_ROW * n else 1
+    total = np.bincount(entries.row, np.where(is_own, 0.0, -entries.data), len(y))  # must not exceed C
+    return alpha.multiply(row_scale(np.where(own > 0, total, 0.0), C)[:, None]).tocsr()

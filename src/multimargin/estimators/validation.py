@@ -1,4 +1,4 @@
-"""Checks of parameters; every message says what was wrong and what would be right."""
+"""Checks of parameters. Every message names the parameter, the values allowed, and the value given."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
-    """``value`` must be one of the names."""
+    """Raise unless ``value`` is one of ``choices``."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
 
 
 def check_number(name: str, value: object, *, positive: bool = True) -> None:
-    """``value`` must be a finite number, positive or at least not negative."""
+    """Raise unless ``value`` is a finite number > 0, or >= 0 if not ``positive``."""
     what = "a finite number > 0" if positive else "a finite number >= 0"
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be {what}, got {value!r}.")
@@ -25,7 +25,7 @@ def check_number(name: str, value: object, *, positive: bool = True) -> None:
 
 
 def check_integer(name: str, value: object, least: int) -> None:
-    """``value`` must be an integer of at least ``least``."""
+    """Raise unless ``value`` is an integer >= ``least``."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be an integer >= {least}, got {value!r}.")
     if int(value) < least:

@@ -1,7 +1,7 @@
 """The interface of a solver of the block subproblem (``block.py``).
 
-Each class declares its parameters and the feasible sets it can handle, and ``solve`` is its executable
-specification in plain NumPy; engines may run a native version of the same method.
+Each class declares its parameters and the feasible sets it can handle. ``solve`` is its executable
+specification in plain NumPy. An engine may run a native version of the same method instead.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from ..problems.base import Problem
+from ..problems import Problem
 from .block import Block
 
-ANY_SET = frozenset({"simplex", "box", "shifted box", "cone"})  # the feasible sets of single rows
+ANY_SET = frozenset({"simplex", "box", "shifted box", "cone"})  # feasible sets that belong to single rows
 
 
 @dataclass(frozen=True)
@@ -24,14 +24,12 @@ class InnerSolver(ABC):
 
     name: ClassVar[str]
     handles: ClassVar[frozenset[str]]  # feasible sets
-    measure: ClassVar[
-        str
-    ]  # what ``eps`` bounds: "psi" (max ψ_i, in units of the scores) or "gain" (max g_i/c_i)
-    lazy: ClassVar[bool] = False  # whether engines may leave K out where a machine lets it do with few rows
+    measure: ClassVar[str]  # what eps bounds: "psi" (max ψ_i, in units of the scores) or "gain" (max g_i/c_i)
+    lazy: ClassVar[bool] = False  # whether it may ask for kernel rows one by one instead of the whole block
 
     @property
     def keeps_sums(self) -> bool:
-        """Whether its steps leave Σ_i α_i as it was, so that a free bias needs nothing else."""
+        """Whether its steps leave Σ_i α_i unchanged, so that a free bias needs nothing else."""
         return False
 
     @abstractmethod
@@ -39,9 +37,11 @@ class InnerSolver(ABC):
         """Solve the block to ``eps`` in place; return the iterations (single-sample updates for CD)."""
 
     def check(self, problem: Problem) -> None:
-        """Raise ``ValueError`` if the machine is not for this solver."""
+        """Raise ``ValueError`` if the solver cannot handle the machine."""
         if problem.feasible_set not in self.handles:
-            able = [c.name for c in InnerSolver.__subclasses__() if problem.feasible_set in c.handles]
+            from . import SOLVERS  # the list needs all solvers, and each of them this file
+
+            able = [solver.name for solver in SOLVERS if problem.feasible_set in solver.handles]
             raise ValueError(
                 f"{self.name} cannot handle the {problem.feasible_set} of {problem.name}; "
                 f"use {' or '.join(able)}."
@@ -49,14 +49,12 @@ class InnerSolver(ABC):
 
 
 class Finisher(InnerSolver):
-    """An inner solver for blocks that are nearly solved: a part of another one, no solver by itself."""
-
-    handles: ClassVar[frozenset[str]] = frozenset()
+    """A solver for blocks that are nearly solved: a part of another solver, not one by itself."""
 
     @abstractmethod
     def within(self, work: int, memory: int) -> Self:
-        """The same, refusing what would take longer than so much work of descent, or more bytes."""
+        """The same finisher, refusing what would take more than ``work`` of descent, or more bytes."""
 
     @abstractmethod
     def fits(self, block: Block, eps: float) -> bool:
-        """Whether it is worth while: the block is nearly solved, and what is undecided is small."""
+        """Whether using it pays: the block is nearly solved, and what is undecided is small."""

@@ -1,4 +1,4 @@
-"""The subproblem of a working set.
+"""The subproblem of a working set, and how exactly to solve it.
 
 Given a working set W, minimise over its rows alone, the others fixed (Niu & Yuan (2.6)):
 
@@ -7,15 +7,17 @@ Given a working set W, minimise over its rows alone, the others fixed (Niu & Yua
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
-from ..problems.base import Rows
+from ..problems import Problem
+from ..problems.base import DualRows
 from ..system.typing import FloatArray, IntArray, LabelArray
 
 
-class Block(NamedTuple):
+@dataclass
+class Block:
     """A working set with all that its subproblem needs. Solvers change ``alpha`` and ``G`` in place."""
 
     W: IntArray  # (q,) sample ids
@@ -25,20 +27,40 @@ class Block(NamedTuple):
     G: FloatArray  # (q, m)
     y: LabelArray
     C: FloatArray
-    lazy: bool = False  # whether K is only room for rows that the engine's solver will compute
-    slots: IntArray | None = None  # K is the engine's row store, and these its rows; -1 cannot move
 
     @property
     def movable(self) -> int:
         """How many of its samples can move."""
-        return len(self.W) if self.slots is None else int(np.count_nonzero(self.slots >= 0))
+        return len(self.W)
 
-    def rows(self) -> Rows:
+    def rows(self) -> DualRows:
         """The block's samples as the machine sees them."""
-        return Rows(self.alpha, self.G, self.y, self.C)
+        return DualRows(self.alpha, self.G, self.y, self.C)
 
     def shift_gradient(self, rows: IntArray, delta: FloatArray, step: int = 512) -> None:
         """G += K[:, rows] delta, in float64."""
         for first in range(0, len(self.W), step):
             part = slice(first, first + step)
             self.G[part] += self.K[part][:, rows].astype(np.float64) @ delta
+
+
+@dataclass(frozen=True)
+class Aim:
+    """How exactly to solve a block, in margin units.
+
+    The block is solved to ``share`` of its own largest violation, but no further than ``least``. A block of
+    one sample, or of the whole problem, is solved straight to ``least``, unless that is 0.
+    """
+
+    least: float
+    share: float = 0.0
+
+    def eps(self, problem: Problem, measure: str, block: Block, n: int) -> float:
+        """The tolerance in the solver's own ``measure``: "psi" (in units of the scores) or "gain"."""
+        psi = measure == "psi"
+        least = self.least * (problem.kappa if psi else 1.0)
+        if self.share == 0 or (least > 0 and block.movable in (1, n)):
+            return least
+        measures = problem.measure(block.rows())
+        start = measures[0].max() if psi else problem.closeness(*measures, block.C).max()
+        return max(self.share * float(start), least)

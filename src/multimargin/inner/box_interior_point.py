@@ -1,15 +1,15 @@
-"""A dense primal-dual interior point method for blocks whose samples are coupled by their sum.
+"""A dense interior point method for blocks of c-svc, whose samples are coupled by their sum.
 
     minimise  ½ ⟨x, K x⟩ + ⟨c, x⟩   subject to   low ≤ x ≤ high,   Σ_i x_i = total
 
 With the distances l = x - low and u = high - x from the bounds, their multipliers λ, μ ≥ 0 and the bias b of
-the sum, a point is optimal where K x + c + b - λ + μ = 0, l λ = 0, u μ = 0. Mehrotra's predictor-corrector
-method makes Newton steps for l λ = u μ = σ, each from one Cholesky factor:
+the sum, a point is optimal if K x + c + b - λ + μ = 0, l λ = 0, u μ = 0. Each step of the predictor-corrector
+method solves
 
     (K + D) dx + db = t,   Σ_i dx_i = 0,        D = λ/l + μ/u
 
-It takes 10 to 30 steps whatever the condition of K, of q³/3 multiply-adds each: the role of pr_LOQO in
-SVM-light and in Serafini, Zanghirati & Zanni's tables.
+by one Cholesky factor, in q³/3 multiply-adds. The method has the role of pr_LOQO in SVM-light and in the
+tables of Serafini, Zanghirati & Zanni.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ import numpy as np
 from scipy.linalg import lapack
 
 from ..problems.base import Problem
-from ..problems.projections import BalancedBox, project_balanced
+from ..problems.projections import project_balanced
 from ..system.typing import FloatArray
 from .base import InnerSolver
 from .block import Block
-from .predictor_corrector import step_length
+from .feasible_sets import BalancedBox
+from .predictor_corrector import PredictorCorrector, cholesky
 
-_STEP = 0.995  # of the way to the boundary
-_RIDGES = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4)  # of the largest K_ii, tried in turn
-_FIRST_SHARE, _LATER_SHARE = 0.2, 0.1  # of eps, for the point before it is rounded to its bounds
-_ROUNDS = 4  # of rounding, each more exact than the one before
+_RIDGES = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4)  # shares of the largest K_ii, tried in turn
+_FIRST_SHARE, _LATER_SHARE = 0.2, 0.1  # of eps before the first rounding to bounds; of the share after each
+_ROUNDS = 4  # of rounding to bounds, each from a more exact point than the one before
 
 
 @dataclass(frozen=True)
 class BoxInteriorPoint(InnerSolver):
     """Interior point over all samples of a block that are coupled by their sum; see the module's head.
 
-    For small blocks, or as a reference: a step costs the cube of the block's size, and two copies of the
-    kernel block are kept in float64. A result whose dual is not lower is thrown away.
+    For small blocks, or as a reference: the cost of a step is cubic in the block's size, and two copies of
+    the kernel block are kept in float64. If the dual is not lower at the end, the block is left as it was.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class BoxInteriorPoint(InnerSolver):
     True
     """
 
-    name: ClassVar[str] = "interior-point"
+    name: ClassVar[str] = "box-interior-point"
     handles: ClassVar[frozenset[str]] = frozenset({"balanced box"})
     measure: ClassVar[str] = "psi"
     max_iter: int = 100
@@ -67,7 +67,7 @@ class BoxInteriorPoint(InnerSolver):
             raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}.")
 
     def solve(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
-        box = BalancedBox(problem, block, "pardalos-kovoor")
+        box = BalancedBox(problem, block)
         alpha, G = block.alpha[:, 0].copy(), block.G[:, 0].copy()
         if box.closeness(block) <= eps or not _Interior.exists(box):
             block.G[:, 0] = G
@@ -79,7 +79,7 @@ class BoxInteriorPoint(InnerSolver):
             steps += inside.minimise(share * eps, self.max_iter - steps)
             x = inside.rounded()
             shift = inside.K @ (x - alpha)
-            change = float((x - alpha) @ (G + inside.bias + 0.5 * shift))
+            change = float((x - alpha) @ (G - inside.multiplier + 0.5 * shift))
             if change < best_change:
                 best, best_change = x, change
             block.alpha[:, 0], block.G[:, 0] = x, G + shift
@@ -90,21 +90,24 @@ class BoxInteriorPoint(InnerSolver):
         return steps
 
 
-class _Interior:
-    """The state of the method. It starts feasible, for the sum and for the gradient, and stays so."""
+class _Interior(PredictorCorrector):
+    """The state of the method: x - low and high - x in ``z``, one group of all samples, -b its multiplier.
+
+    It starts feasible for the sum and for the gradient, and stays so.
+    """
 
     def __init__(self, block: Block, box: BalancedBox) -> None:
         self.box, self.diagonal = box, block.diagonal
         self.K = block.K.astype(np.float64)
-        width = box.high - box.low
-        part = (box.total - box.low.sum()) / width.sum()
-        self.l, self.u = part * width, (1.0 - part) * width
-        self.gradient = block.G[:, 0] + self.K @ (box.low + self.l - block.alpha[:, 0])
-        self.bias = -float(np.median(self.gradient))
-        pull = self.gradient + self.bias
+        width, budget = box.high - box.low, box.total - box.low.sum()
+        part = budget / width.sum()
+        self.z = np.concatenate([part * width, (1.0 - part) * width])
+        self.of, self.budget = np.zeros(len(width), dtype=np.int64), np.array([budget])
+        self.gradient = block.G[:, 0] + self.K @ (box.low + self._point() - block.alpha[:, 0])
+        self.multiplier = np.array([np.median(self.gradient)])
+        pull = self.gradient - self.multiplier
         spread = max(0.1 * float(np.abs(pull).max()), 1e-3)
-        self.lam, self.mu = np.maximum(pull, 0.0) + spread, np.maximum(-pull, 0.0) + spread
-        self.stuck = False
+        self.slack = np.maximum(self._sides(pull), 0.0) + spread
 
     @staticmethod
     def exists(box: BalancedBox) -> bool:
@@ -113,68 +116,40 @@ class _Interior:
         room = min(box.total - low, float(box.high.sum()) - box.total)
         return bool(width.min() > 0 and room > 1e-12 * width.sum())
 
-    def minimise(self, eps: float, max_iter: int) -> int:
-        """Step until the violation of the point that ``rounded`` would give is about ``eps``; the steps."""
-        for step in range(max_iter):
-            if self._settled(eps):
-                return step
-            if not self._factor(self.lam / self.l + self.mu / self.u):
-                self.stuck = True
-                return step
-            self._step()
-        return max_iter
+    def _sides(self, x: FloatArray) -> FloatArray:
+        return np.concatenate([x, -x])
 
-    def _step(self) -> None:
-        low, high = self.l * self.lam, self.u * self.mu
-        mean = (low.sum() + high.sum()) / (2 * len(low))
-        dx, _, dlam, dmu = self._newton(low, high)
-        a = self._longest(dx, dlam, dmu)
-        ahead = (self.l + a * dx) @ (self.lam + a * dlam) + (self.u - a * dx) @ (self.mu + a * dmu)
-        target = (float(ahead) / (2 * len(low)) / mean) ** 3 * mean
-        dx, db, dlam, dmu = self._newton(low + dx * dlam - target, high - dx * dmu - target)
-        a = _STEP * self._longest(dx, dlam, dmu)
-        self.l, self.u = self.l + a * dx, self.u - a * dx
-        self.lam, self.mu, self.bias = self.lam + a * dlam, self.mu + a * dmu, self.bias + a * db
-        self.gradient += a * (self.K @ dx)
-        self.stuck = a < 1e-10
+    def _merged(self, v: FloatArray) -> FloatArray:
+        low, high = v.reshape(2, -1)
+        return np.asarray(low - high)
 
-    def _longest(self, dx: FloatArray, dlam: FloatArray, dmu: FloatArray) -> float:
-        pairs = (self.l, dx), (self.u, -dx), (self.lam, dlam), (self.mu, dmu)
-        return min(step_length(value, change) for value, change in pairs)
+    def _point(self) -> FloatArray:
+        return self.z[: len(self.of)]
 
-    def _newton(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, float, FloatArray, FloatArray]:
-        """(dx, db, dλ, dμ) that take the products l λ and u μ down by ``low`` and ``high``."""
-        residual = self.gradient + self.bias - self.lam + self.mu
-        both = np.column_stack([-residual - low / self.l + high / self.u, np.ones(len(low))])
-        solved = lapack.dpotrs(self._cholesky, both, lower=1)[0]
-        missing = self.box.total - float((self.box.low + self.l).sum())
-        db = float((solved[:, 0].sum() - missing) / solved[:, 1].sum())
-        dx = solved[:, 0] - db * solved[:, 1]
-        return dx, db, -(low + self.lam * dx) / self.l, (-high + self.mu * dx) / self.u
+    def _lengths(self, dz: FloatArray, ds: FloatArray) -> tuple[float, float]:
+        both = min(super()._lengths(dz, ds))  # one length keeps the gradient's condition
+        return both, both
+
+    def _multiply(self, v: FloatArray) -> FloatArray:
+        return np.asarray(self.K @ v)
 
     def _factor(self, D: FloatArray) -> bool:
-        """Cholesky's factor of K + D + ρ with the smallest ρ of a few that makes it positive definite.
+        self._cholesky = cholesky(self.K, D.reshape(2, -1).sum(axis=0), _RIDGES)
+        return self._cholesky is not None
 
-        float32 rounds the kernel of a nearly singular block to an indefinite one. With ρ the step is that of
-        the problem with ½ ρ ‖dx‖² added: shorter, towards the same optimum.
-        """
-        top = float(self.diagonal.max())
-        for share in _RIDGES:
-            M = self.K.copy()
-            M[np.diag_indices_from(M)] += D + share * top
-            self._cholesky, failed = lapack.dpotrf(M.T, lower=1, overwrite_a=1)  # M.T is M, as LAPACK has it
-            if not failed:
-                return True
-        return False
+    def _solve(self, t: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        forward, ones = lapack.dpotrs(self._cholesky, np.column_stack([t, np.ones(len(t))]), lower=1)[0].T
+        dl = (u - forward.sum()) / ones.sum()
+        return forward + dl * ones, dl
 
     def _on_bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Which samples go to their lower and upper bounds.
 
-        l K_ii and λ have the same unit; one of them goes to 0, and the other one does not.
+        z K_ii and s have the same unit. One of the two goes to 0, and the other one does not.
         """
-        low, high = self.l * self.diagonal < self.lam, self.u * self.diagonal < self.mu
-        nearer = self.l < self.u
-        return low & (nearer | ~high), high & (~nearer | ~low)
+        below, above = self.z.reshape(2, -1)
+        low, high = self.z.reshape(2, -1) * self.diagonal < self.slack.reshape(2, -1)
+        return low & ((below < above) | ~high), high & ((below >= above) | ~low)
 
     def _settled(self, eps: float) -> bool:
         """Whether free samples are optimal to ``eps``, and rounding the others moves no gradient by more.
@@ -182,32 +157,26 @@ class _Interior:
         |Σ_i K_ij δ_i| ≤ √K_jj Σ_i √K_ii |δ_i|.
         """
         low, high = self._on_bounds()
-        left = np.where(low, self.mu, np.where(high, self.lam, np.maximum(self.lam, self.mu)))
-        residual = self.gradient + self.bias - self.lam + self.mu
-        if left.max() > eps or np.abs(residual).max() > eps:
+        (below, above), (lam, mu) = self.z.reshape(2, -1), self.slack.reshape(2, -1)
+        left = np.where(low, mu, np.where(high, lam, np.maximum(lam, mu)))
+        if left.max() > eps or np.abs(self._residual()).max() > eps or self._ranges() is None:
             return False
-        if not self._keeps_sum(*self._ranges(low, high)):
-            return False
-        moved = np.where(low, self.l, np.where(high, self.u, 0.0))
-        root = np.sqrt(self.diagonal)
+        moved, root = np.where(low, below, np.where(high, above, 0.0)), np.sqrt(self.diagonal)
         return bool(root.max() * float(root @ moved) <= eps)
 
-    def _ranges(self, low: np.ndarray, high: np.ndarray) -> tuple[FloatArray, FloatArray]:
-        """Least and largest values with samples on their bounds there."""
-        box = self.box
-        return np.where(high, box.high, box.low), np.where(low, box.low, box.high)
+    def _ranges(self) -> tuple[FloatArray, FloatArray] | None:
+        """The box with samples on their bounds fixed there; None if no point of it has the sum, to rounding.
 
-    def _keeps_sum(self, least: FloatArray, most: FloatArray) -> bool:
-        """Whether a point between has the sum, to rounding: where costs are tiny, all may seem on bounds."""
-        slack = 1e-12 * float((self.box.high - self.box.low).sum())
-        return bool(least.sum() - slack <= self.box.total <= most.sum() + slack)
+        If costs are tiny, all samples may seem to be on bounds.
+        """
+        (low, high), box = self._on_bounds(), self.box
+        least, most = np.where(high, box.high, box.low), np.where(low, box.low, box.high)
+        slack = 1e-12 * float((box.high - box.low).sum())
+        return (least, most) if least.sum() - slack <= box.total <= most.sum() + slack else None
 
     def rounded(self) -> FloatArray:
-        """The point with samples on their bounds there, the free ones moved to keep the sum."""
-        low, high = self._on_bounds()
-        box = self.box
-        x = np.where(self.l < self.u, box.low + self.l, box.high - self.u)
-        least, most = self._ranges(low, high)
-        if self._keeps_sum(least, most):
-            return project_balanced(x, least, most, float(np.clip(box.total, least.sum(), most.sum())))
-        return project_balanced(x, box.low, box.high, box.total)
+        """The point with samples on their bounds there, and the free ones moved to keep the sum."""
+        (below, above), box = self.z.reshape(2, -1), self.box
+        least, most = self._ranges() or (box.low, box.high)
+        x = np.where(below < above, box.low + below, box.high - above)
+        return project_balanced(x, least, most, float(np.clip(box.total, least.sum(), most.sum())))

@@ -1,25 +1,27 @@
-"""Block coordinate descent: one sample's problem at a time, in shuffled sweeps over the block."""
+"""Block coordinate descent: the problem of one sample at a time, in shuffled sweeps over the block.
+
+A sweep visits every sample of the block and solves
+
+    ½ K_ii ‖a - α_i‖² + ⟨G_i, a - α_i⟩   over feasible a
+
+for those whose violation ψ_i is above a threshold; then G += K[:, i] (a - α_i). The threshold falls in stages
+from half of the largest violation down to ``eps``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from ..problems.base import Problem, Rows
+from ..problems import Problem
+from ..problems.base import DualRows
 from ..problems.updates import UPDATES
 from .base import ANY_SET, Finisher, InnerSolver
 from .block import Block
-from .face import Face
 
-_FACE_STEPS, _FACE_SHARE = 50, 0.3  # of conjugate gradients after a sweep; of the threshold, how exactly
-_VISITS = 400_000  # of samples, before coordinate descent asks whether another method would finish faster
-
-
-def _within(finish: Finisher, limits: tuple[int, int] | None) -> Finisher:
-    return finish if limits is None else finish.within(*limits)
+_FIRST_THRESHOLD, _THRESHOLD_FALL = 0.5, 0.3  # of the largest violation; from stage to stage
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class CoordinateDescent(InnerSolver):
     max_sweeps : int
         Largest number of sweeps over the block.
     staged : bool
-        Start with a threshold of half the largest violation, and let it fall by 0.3 a stage down to ``eps``.
+        Start with a threshold of half the largest violation; every stage takes 0.3 of it, down to ``eps``.
     relax : float
         ω of over-relaxation, between 0 and 2: the single-sample problem is solved with K_ii / ω, as in SOR.
         1 is exact; a little more cuts the updates of ill-conditioned blocks.
@@ -43,10 +45,12 @@ class CoordinateDescent(InnerSolver):
         Only pairs (i, r) take part that have α_ir ≠ 0 or whose gradient is within ``reach`` times the block's
         largest violation of the row's maximum; the others can hardly become active. None is all pairs.
     faces : bool
-        Between sweeps, conjugate gradients over the pairs off their bounds, where those are few.
+        Between sweeps, conjugate gradients over the pairs off their bounds, if those are few. This only
+        accelerates: the numpy engine does without it.
     finish : Finisher or None
-        Where a third of the sweeps (more for small blocks) does not suffice, this solves what is undecided,
-        if that takes no longer than all updates since it was used last, and sweeps follow.
+        If a third of the sweeps (more for small blocks) does not suffice, this solves what is undecided,
+        provided that it takes no longer than all updates since it was used last, and sweeps follow. This only
+        accelerates: the numpy engine does without it.
 
     Examples
     --------
@@ -89,64 +93,18 @@ class CoordinateDescent(InnerSolver):
             self.finish.check(problem)
 
     def solve(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
-        def descend(sweeps: int) -> tuple[int, bool]:
-            return self._sweeps(problem, block, eps, sweeps, rng)
-
-        return self.run(descend, lambda: None, problem, block, eps, rng)[0]
-
-    def run(
-        self,
-        descend: Callable[[int], tuple[int, bool]],
-        refresh: Callable[[], None],
-        problem: Problem,
-        block: Block,
-        eps: float,
-        rng: np.random.Generator,
-        limits: tuple[int, int] | None = None,
-    ) -> tuple[int, bool]:
-        """The method, given ``descend``: up to so many sweeps → updates made, and whether it got to ``eps``.
-
-        ``refresh`` brings the gradient of pairs that did not take part up to date; ``limits`` are the work
-        and the bytes that ``finish`` may take. Returns the updates made, and whether ``finish`` was used.
-        """
-        if self.finish is None:
-            return descend(self.max_sweeps)[0], False
-        cheap = _VISITS // len(block.W)
-        some, most = max(self.max_sweeps // 3, cheap), max(self.max_sweeps, cheap)
-        if some < most and not _within(self.finish, limits).fits(block, eps):
-            return descend(most)[0], False
-        updates, done = descend(some)
-        if done:
-            return updates, False
-        finish = _within(self.finish, limits)
-        if some == most and not finish.fits(block, eps):
-            return updates, False
-        refresh()
-        used = finish.solve(problem, block, eps, rng) > 0
-        return updates + descend(some)[0], used
-
-    def _sweeps(
-        self, problem: Problem, block: Block, eps: float, sweeps: int, rng: np.random.Generator
-    ) -> tuple[int, bool]:
-        updates, worst = 0, self.worst(problem, block)
+        updates, worst = 0, float(problem.measure(block.rows())[0].max())
         listed = self.pairs(problem, block, worst)
-        threshold = max(eps, 0.5 * worst) if self.staged else eps
-        for _ in range(sweeps):
-            changed = 0
-            for i in rng.permutation(len(block.W)):
-                changed += self._visit(problem, block, listed[i], i, threshold, rng)
+        threshold = max(eps, _FIRST_THRESHOLD * worst) if self.staged else eps
+        for _ in range(self.max_sweeps):
+            order = rng.permutation(len(block.W))
+            changed = sum(self._visit(problem, block, listed[i], i, threshold, rng) for i in order)
             updates += changed
-            if changed and self.faces and problem.faces:
-                Face(block, listed).minimise(_FACE_SHARE * threshold, _FACE_STEPS)
             if not changed:
                 if threshold <= eps:
-                    return updates, True
-                threshold = max(eps, 0.3 * threshold)
-        return updates, False
-
-    def worst(self, problem: Problem, block: Block) -> float:
-        """The largest ψ_i of the block."""
-        return float(problem.measure(block.rows())[0].max())
+                    break
+                threshold = max(eps, _THRESHOLD_FALL * threshold)
+        return updates
 
     def pairs(self, problem: Problem, block: Block, worst: float) -> np.ndarray:
         """Which pairs (i, r) take part, as a mask."""
@@ -163,10 +121,11 @@ class CoordinateDescent(InnerSolver):
         threshold: float,
         rng: np.random.Generator,
     ) -> bool:
+        """Solve for sample ``i`` if its violation is above the threshold; whether its row changed."""
         classes = np.flatnonzero(listed)
         own = np.searchsorted(classes, block.y[i])
         alpha, G, C = block.alpha[i, classes], block.G[i, classes], block.C[i]
-        if problem.measure(Rows(alpha[None], G[None], np.array([own]), np.array([C])))[0][0] <= threshold:
+        if problem.measure(DualRows(alpha[None], G[None], np.array([own]), np.array([C])))[0][0] <= threshold:
             return False
         new = problem.update(self.update, alpha, G, int(own), C, block.diagonal[i] / self.relax, rng)
         delta = new - alpha

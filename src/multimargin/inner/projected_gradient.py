@@ -2,44 +2,27 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import ClassVar
 
 import numpy as np
 
 from ..problems.base import Problem
-from ..problems.projections import BalancedBox, check_projection
-from ..system.typing import FloatArray
 from .base import ANY_SET, InnerSolver
 from .block import Block
-
-
-class RowSets:
-    """The feasible set of a block whose rows are each in a set of their own."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-
-    def project(self, block: Block, w: FloatArray) -> FloatArray:
-        """The nearest point of the set to ``w``."""
-        return self.problem.project(w, block.y, block.C)
-
-    def towards(self, block: Block, target: FloatArray, step: float) -> FloatArray:
-        """The point at this part, up to 1, of the way to ``target``."""
-        return target if step == 1 else block.alpha + step * (target - block.alpha)
-
-    def closeness(self, block: Block) -> float:
-        """How far the block is from solved."""
-        return float(self.problem.closeness(*self.problem.measure(block.rows()), block.C).max())
+from .feasible_sets import BalancedBox, RowSets, check_projection
 
 
 @dataclass(frozen=True)
 class ProjectedGradient(InnerSolver):
     """Projected gradient, Niu & Yuan's Algorithm 3.
 
-    Exact projection, multi-step Barzilai-Borwein lengths over the last ``memory`` + 1 pairs, Dai &
-    Fletcher's nonmonotone line search with ``patience`` failures, stop on max_i g_i/c_i ≤ eps; where samples
-    are coupled by their sum (c-svc), on the violation at the best bias, which is larger.
+    Exact projection, multi-step Barzilai-Borwein lengths over the last ``memory`` + 1 pairs (step s, change y
+    of the gradient), Dai & Fletcher's nonmonotone line search with ``patience`` failures. It stops if
+    max_i g_i/c_i ≤ eps. If samples are coupled by their sum (c-svc), it stops on the violation at the best
+    bias, which is larger.
 
     Parameters
     ----------
@@ -48,13 +31,14 @@ class ProjectedGradient(InnerSolver):
     rho_min, rho_max : float
         Bounds of the step length.
     memory : int
-        A step length is made of up to ``memory`` + 1 pairs.
+        A step length uses up to ``memory`` + 1 pairs.
     patience : int
-        Failures to improve on the best value before the reference value is lowered.
+        Number of failures to improve on the best value, after which the reference value is lowered.
     initial_step : {"projected", "ell"}
         The first length: Dai & Fletcher's 1/‖P(w - F) - w‖_∞, or the paper's 1/‖ℓ‖_∞.
     projection : {"pardalos-kovoor", "dai-fletcher"}
-        How to project where samples are coupled (``balanced_box.py``).
+        How native engines project if samples are coupled. Both find the same point: by a median of the
+        breakpoints in O(q), or by secants.
 
     Examples
     --------
@@ -87,59 +71,51 @@ class ProjectedGradient(InnerSolver):
 
     def solve(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
         w, F, K = block.alpha, block.G, block.K
-        feasible = BalancedBox(problem, block, self.projection) if problem.balanced else RowSets(problem)
-        w_old, G_old = w.copy(), F.copy()
-        f = f_best = f_c = 0.0
-        f_ref, failures = np.inf, 0
-        pairs: list[tuple[float, float]] = []  # (⟨s, s⟩, ⟨s, y⟩), oldest first
-        w_best = w.copy()
+        feasible = BalancedBox(problem, block) if problem.balanced else RowSets(problem)
+        w_old, G_old, w_best = w.copy(), F.copy(), w.copy()
+        f = f_best = f_c = 0.0  # from the value at the start; f_c is the candidate for the next f_ref
+        f_ref, failures, steps = np.inf, 0, 0
+        pairs: deque[tuple[float, float]] = deque(maxlen=self.memory + 1)  # (⟨s, s⟩, ⟨s, y⟩), oldest first
         left = feasible.closeness(block)
-        rho = self._clip(self._first_step(problem, feasible, block))
-        for iteration in range(self.max_iter):
-            if left <= eps:
-                break
+        rho = self._first_step(problem, feasible, block)
+        while left > eps and steps < self.max_iter:
             target = feasible.project(block, w - rho * F)
             d = target - w
             Hd = K @ d
             slope, curvature = float(np.vdot(F, d)), float(np.vdot(d, Hd))
-            theta = 1.0
-            search = not pairs or f + slope + 0.5 * curvature > f_ref  # the first length is a guess
-            if search and curvature > 0:
-                theta = min(1.0, -slope / curvature)
+            search = steps == 0 or f + slope + 0.5 * curvature > f_ref  # the first length is a guess
+            theta = min(1.0, -slope / curvature) if search and curvature > 0 else 1.0
             w[:] = feasible.towards(block, target, theta)
             F += theta * Hd
             f += theta * slope + 0.5 * theta**2 * curvature
-            pairs = [*pairs, (theta**2 * float(np.vdot(d, d)), theta**2 * curvature)][-self.memory - 1 :]
+            pairs.append((theta**2 * float(np.vdot(d, d)), theta**2 * curvature))
             rho = self._next_step(pairs)
             if f < f_best:
-                f_best = f_c = f
-                failures = 0
+                f_best, f_c, failures = f, f, 0
                 w_best[:] = w
             else:
                 f_c, failures = max(f_c, f), failures + 1
                 if failures == self.patience:
                     f_ref, f_c, failures = f_c, f, 0
-            if (iteration + 1) % self.refresh_every == 0:
+            steps += 1
+            if steps % self.refresh_every == 0:
                 F[:] = G_old + K @ (w - w_old)
             left = feasible.closeness(block)
-        else:  # cut short, and nonmonotone: hand back the best point seen
-            w[:] = w if f <= f_best else w_best
+        if left > eps and f > f_best:  # cut short at a point above the best one, as steps are nonmonotone
+            w[:] = w_best
         F[:] = G_old + K @ (w - w_old)
-        return iteration
+        return steps
 
-    def _first_step(self, problem: Problem, feasible: RowSets | BalancedBox, block: Block) -> float:
+    def _first_step(self, problem: Problem, feasible: RowSets, block: Block) -> float:
         if self.initial_step == "ell":
-            gain = problem.measure(block.rows())[1]
-            return 1.0 / max(float((gain / block.C**2).max()), 1e-300)
-        move = feasible.project(block, block.alpha - block.G) - block.alpha
-        return 1.0 / max(float(np.abs(move).max()), 1e-300)
+            size = float((problem.measure(block.rows())[1] / block.C**2).max())
+        else:
+            size = float(np.abs(feasible.project(block, block.alpha - block.G) - block.alpha).max())
+        return self._clip(1.0 / max(size, 1e-300))
 
-    def _next_step(self, pairs: list[tuple[float, float]]) -> float:
-        newest: list[tuple[float, float]] = []
-        for ss, sy in reversed(pairs):
-            if sy <= 0:
-                break
-            newest.append((ss, sy))
+    def _next_step(self, pairs: deque[tuple[float, float]]) -> float:
+        """Σ⟨s, s⟩ / Σ⟨s, y⟩ over the newest pairs of positive curvature."""
+        newest = list(takewhile(lambda pair: pair[1] > 0, reversed(pairs)))
         if not newest:
             return self.rho_max
         return self._clip(sum(ss for ss, _ in newest) / sum(sy for _, sy in newest))

@@ -1,12 +1,13 @@
 """The variable projection method, the inner solver of VPDT (Serafini, Zanghirati & Zanni, Section 3).
 
-Over the block's box and sum (``balanced_box.py``), from z = α_W with the gradient G, step ℓ = 1, 2, … is
+P is the projection onto the block's box and sum (``projections.py``). From z = α_W with the gradient G, step
+ℓ = 1, 2, … is
 
     z̄ = P(z - ρ G),   d = z̄ - z,   z ← z + θ d,   θ = min(1, -⟨d, G⟩ / ⟨d, K d⟩),   θ = 1 for ℓ = 1
-    ρ ← ⟨d, K d⟩ / ‖K d‖²  where ℓ mod ℓ̃ < ℓ̃ / 2,   ‖d‖² / ⟨d, K d⟩  elsewhere
+    ρ ← ⟨d, K d⟩ / ‖K d‖²  if ℓ mod ℓ̃ < ℓ̃ / 2,   else  ‖d‖² / ⟨d, K d⟩
 
-with the scaling S = I; ρ stays as it was where ‖K d‖² ≤ ε ‖d‖². The product K z̄ is all of the cost, and z̄ is
-mostly 0: only the kernel rows of its other entries are used.
+with the scaling S = I. ρ stays as it was if ‖K d‖² ≤ ε ‖d‖². Nearly all of the cost is the product K z̄. Most
+entries of z̄ are 0, and only the kernel rows of the others are used.
 """
 
 from __future__ import annotations
@@ -17,32 +18,32 @@ from typing import ClassVar
 import numpy as np
 
 from ..problems.base import Problem
-from ..problems.projections import BalancedBox, check_projection
 from ..system.typing import FloatArray
 from .base import InnerSolver
 from .block import Block
+from .feasible_sets import BalancedBox, check_projection
 
 
 @dataclass(frozen=True)
 class VariableProjection(InnerSolver):
     """Variable projection for blocks whose samples are coupled by their sum; see the module's head.
 
-    Made for Gaussian kernels; its products run on all threads. ``solve`` returns its iterations. The defaults
-    are the paper's.
+    Made for Gaussian kernels. Native engines run its products on all threads. The defaults are the paper's.
 
     Parameters
     ----------
     max_iter : int
-        Largest number of steps. A block that they left with a larger dual (the first may lead up) is
-        put back.
+        Largest number of steps. If they end with a larger dual (the first step may go up), the block is left
+        as it was.
     rho : float
         The first projection parameter ρ₁.
     period : int
-        ℓ̃, the number of steps within which the two rules for ρ take turns.
+        ℓ̃, the number of steps within which the two rules for ρ alternate.
     flat : float
-        ε: ρ stays as it is where ‖K d‖² ≤ ε ‖d‖².
+        ε: ρ stays as it is if ‖K d‖² ≤ ε ‖d‖².
     projection : {"pardalos-kovoor", "dai-fletcher"}
-        How to project (``balanced_box.py``).
+        How native engines project. Both find the same point: by a median of the breakpoints in O(q), or by
+        secants.
 
     Examples
     --------
@@ -74,7 +75,7 @@ class VariableProjection(InnerSolver):
             )
 
     def solve(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
-        box = BalancedBox(problem, block, self.projection)
+        box = BalancedBox(problem, block)
         K = block.K.astype(np.float64, copy=False)
         z, G = block.alpha, block.G
         z_old, G_old = z.copy(), G.copy()
@@ -84,7 +85,7 @@ class VariableProjection(InnerSolver):
             target = box.project(block, z - rho * G)
             d, Kd = target - z, _product(K, target) - Kz
             curvature, length = float(np.vdot(d, Kd)), float(np.vdot(Kd, Kd))
-            # G is at its best bias. d sums to 0, so that any would do but for rounding.
+            # d sums to 0, so the bias in G cancels. G is at the best bias, which keeps the rounding small.
             slope = float(np.vdot(d, G))
             theta = 1.0 if steps == 0 or curvature <= 0 else min(1.0, -slope / curvature)
             if not theta > 0 or not d.any():

@@ -1,115 +1,158 @@
-"""A free (unpenalised) bias: the dual gets the constraints Σ_i α_ir = 0 for every class r.
+"""How a run deals with the bias: one scheme for each kind of machine and solver.
 
-The proximal point method on b (an augmented Lagrangian of these constraints) leaves every row its own
-feasible set, so that all solvers without bias apply. With the kernel K + ρ and b in the gradient, repeat
+A free (unpenalised) bias b adds the constraints Σ_i α_i = 0 to the dual, and b to every row of the gradient.
 
-    solve (more exactly every time), from the last solution;    b ← b + ρ Σ_i α_i
+``NoBias``      There is none, or it is part of the kernel (K + 1).
+``Centred``     The constraint belongs to the machine (c-svc), and every step keeps it. The solver never uses
+                b; it is computed to measure the violation, and at the end to evaluate the primal.
+``KeptSums``    The inner solver keeps Σ_i α_i, starting from 0. Again b is computed only to evaluate the
+                primal, once per pass over the samples.
+``Proximal``    Any other solver: the proximal point method on b (an augmented Lagrangian of the constraints)
+                leaves every row its own feasible set. With the kernel K + ρ and b in the gradient, repeat
 
-At a solution of a round the gradient is that of the machine with the new b, so only Σ_i α_i = 0 can be wrong.
-What is left of it in the end is moved on to the variables off their bounds: δ_i = spread(room_i, μ), with the
-μ (m,) of Σ_i δ_i = -Σ_i α_i. The certificate of that point is then a true duality gap.
+                    solve (more exactly every time), from the last solution;    b ← b + ρ Σ_i α_i
 
-A solver whose steps keep Σ_i α_i (``InnerSolver.keeps_sums``) starts at 0 and needs none of this. Its points
-have a bias only to be judged by: the one that minimises the primal at their scores (``intercepts.py``).
+                At a solution of a round the gradient is that of the machine with the new b, so only
+                Σ_i α_i = 0 can be wrong. What is left of it in the end is moved on to the variables off their
+                bounds (``problems/zero_sums.py``).
 """
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..engines.base import Engine
-from ..problems.best_bias import best_bias
+from ..engines.base import Certificate, Engine
+from ..problems.zero_sums import BALANCED
+from ..solution import Status
+from ..system.team import Team
 from ..system.typing import FloatArray
 from .working_sets import Choice
 
+if TYPE_CHECKING:
+    from .decomposition import Run
+
 _WEIGHT = 0.1  # ρ, of the mean K_ii: small, so that the blocks stay well conditioned
-_FIRST_BIAS = 2.0  # ρ is at least what makes a bias of this size in one round where all samples are bounded
-_MOST_MOVED = 0.5  # of the room of a variable
-_MOST_PROJECTIONS = 30
-_BALANCED = 1e-14  # of Σ_i C_i: class sums that count as 0
+_FIRST_BIAS = 2.0  # ρ is at least what makes a bias of this size in one round if all samples are bounded
+_MOST_STEPS = 500  # of b
+_FIRST_EPS, _FALL = 0.1, 0.3  # accuracy of the first descent, and its fall per step of b
+_AIM, _LEAST_EPS = 0.8, 0.01  # of tol: leaves room for balancing the classes, and more if that fails
+_GAP_EPS = 1e-11  # accuracy down to which descents may go if the run stops on the gap
+_POLISH_TOL = 1e-9  # of problems that are small enough to be polished
 
 
-def proximal_weight(diagonal: FloatArray, C: FloatArray, m: int) -> float:
+def proximal_weight(diagonal: FloatArray, C: FloatArray, m: int, team: Team) -> float:
     """ρ for a kernel with this diagonal."""
-    return max(_WEIGHT * float(diagonal.mean()), _FIRST_BIAS * m / float(C.sum()))
+    mean = float(team.sum(diagonal.sum()) / team.sum(len(diagonal)))
+    return max(_WEIGHT * mean, _FIRST_BIAS * m / float(team.sum(C.sum())))
 
 
-class FreeBias:
-    """The bias of an engine whose kernel has ρ added."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine, self._rho = engine, engine.task.offset
-
-    def advance(self) -> None:
-        """Make one step of b."""
-        self._engine.shift(self._rho * self._engine.sums())
-
-    def balance(self) -> bool:
-        """Make Σ_i α_i = 0 by moving variables off their bounds; False where they have no room for that."""
-        engine, task, problem = self._engine, self._engine.task, self._engine.problem
-        alpha, _ = engine.result()
-        alpha = alpha.copy()
-        room = problem.room(alpha, task.y, task.C)
-        ids = np.flatnonzero(room.any(axis=1))
-        room, y = room[ids], task.y[ids]
-        rounding = max(1e-6 * np.abs(alpha.sum(axis=0)).max(), _BALANCED * task.C.sum())
-        columns = [problem.spread(room, unit, y).sum(axis=0) for unit in np.eye(engine.m)]
-        for _ in range(2):  # once more for the rounding of the first
-            sums = alpha.sum(axis=0)
-            mu = np.linalg.lstsq(np.stack(columns, axis=1), -sums, rcond=1e-10)[0]
-            delta = problem.spread(room, mu, y)
-            left = np.abs(sums + delta.sum(axis=0)).max()
-            if np.ptp(mu) > _MOST_MOVED or left > rounding:
-                return False
-            alpha[ids] += delta
-        engine.place(alpha)
-        return True
-
-    def settle(self) -> None:
-        """Make Σ_i α_i = 0 from anywhere, and take the bias of the smallest primal there.
-
-        Where the variables off their bounds have no room for that, projections on the class sums and on the
-        rows' sets in turn lead to a point where they have; from hopeless points, zero is one.
-        """
-        engine, task = self._engine, self._engine.task
-        for _ in range(_MOST_PROJECTIONS):
-            if self.balance():
-                break
-            alpha, ids = engine.result()[0].copy(), engine.support
-            excess = alpha[ids].mean(axis=0)
-            alpha[ids] = engine.problem.project(alpha[ids] - excess, task.y[ids], task.C[ids])
-            engine.place(alpha)
-        else:
-            engine.place(np.zeros((engine.n, engine.m)))
-        minimise_over_bias(engine)
-
-
-def start_balanced(engine: Engine) -> None:
-    """Make Σ_i α_i = 0."""
-    if np.abs(engine.sums()).max() > _BALANCED * float(engine.task.C.sum()):
-        FreeBias(engine).settle()
-
-
-def minimise_over_bias(engine: Engine, most: float = math.inf) -> None:
-    """Give the engine the bias of the smallest primal at its scores, or go ``most`` towards it."""
-    task, (_, S) = engine.task, engine.result()
-    change = best_bias(engine.problem, S, task.y, task.C, engine.bias) - engine.bias
-    engine.shift(np.clip(change, -most, most))
-
-
-class BestBias:
-    """The bias of an engine whose solver keeps Σ_i α_i = 0, renewed once a pass over the samples."""
+class NoBias:
+    """Nothing to do; also the base of the schemes that keep the class sums."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine, self._visited = engine, engine.n
+        self.engine = engine
 
-    def renew(self, choice: Choice) -> Choice:
+    def start(self) -> None:
+        """Before the first descent."""
+
+    def begin(self) -> None:
+        """Before every descent."""
+
+    def after_step(self) -> None:
+        """After every step of a descent."""
+
+    def judged(self, choice: Choice) -> Choice:
         """The choice, with the gap at a new bias if it is time for one and the rule knows the gap."""
-        due = self._visited >= self._engine.n and not math.isnan(choice.gap)
+        return choice
+
+    def prove(self, tol: float) -> Certificate:
+        """The certificate of the current point."""
+        return self.engine.prove()
+
+    def solve(self, run: Run) -> tuple[Status, Certificate]:
+        """The whole run."""
+        self.start()
+        return run.descend_and_prove(self)
+
+
+class Centred(NoBias):
+    """The bias in the middle of the violations; in the end, within ``tol``, that of the smallest primal."""
+
+    def start(self) -> None:
+        if np.abs(self.engine.sums()).max() > BALANCED * self.engine.total_cost:
+            self.engine.zero_sums()
+
+    def begin(self) -> None:
+        self.engine.centre()
+
+    def after_step(self) -> None:
+        self.engine.centre()
+
+    def prove(self, tol: float) -> Certificate:
+        self.engine.prove()
+        self.engine.centre()
+        left = tol - self.engine.certificate().violation
+        self.engine.best_bias(most=left if left > 0 else math.inf)
+        return self.engine.certificate()
+
+
+class KeptSums(Centred):
+    """The bias of the smallest primal, renewed once per pass over the samples."""
+
+    def begin(self) -> None:
+        self._visited = self.engine.n
+
+    def after_step(self) -> None:
+        pass
+
+    def judged(self, choice: Choice) -> Choice:
+        due = self._visited >= self.engine.n and not math.isnan(choice.gap)
         self._visited = len(choice.W) + (0 if due else self._visited)
         if not due:
             return choice
-        minimise_over_bias(self._engine)
-        return choice._replace(gap=self._engine.worst(1).gap)
+        self.engine.best_bias()
+        return choice._replace(gap=self.engine.select(1).gap)
+
+    def prove(self, tol: float) -> Certificate:
+        self.engine.best_bias()
+        return self.engine.prove()
+
+
+class Proximal(NoBias):
+    """The proximal point method; see the module's head."""
+
+    def solve(self, run: Run) -> tuple[Status, Certificate]:
+        engine, tol = self.engine, run.tol
+        aim = min(tol, _POLISH_TOL) if engine.n <= run.method.polish else tol
+        eps = tol if len(engine.support()) else max(tol, _FIRST_EPS)
+        by_gap = run.method.stop == "gap"  # says nothing of the class sums: descents go by ψ, ever more exact
+        for _ in range(_MOST_STEPS):
+            status = run.descend(self, eps, stop="psi" if by_gap else run.method.stop)
+            engine.shift(engine.offset * engine.sums())
+            if status not in (Status.CONVERGED, Status.STALLED):
+                break
+            if by_gap or eps < aim:
+                if not engine.balance():
+                    engine.prove()  # at least the next descent starts from the exact gradient
+                elif run.left(proof := engine.certificate()) <= aim:
+                    return Status.CONVERGED, self._at_best_bias(run, proof, aim)
+            least = _GAP_EPS if by_gap else (_AIM if eps > aim else _LEAST_EPS) * aim
+            eps = max(least, _FALL * eps)
+        engine.zero_sums()
+        proof = engine.certificate()
+        if status in (Status.CONVERGED, Status.STALLED):
+            status = Status.CONVERGED if run.left(proof) <= tol else Status.STALLED
+        return status, proof
+
+    def _at_best_bias(self, run: Run, proof: Certificate, tol: float) -> Certificate:
+        """With the bias of the smallest primal, if the point is optimal to ``tol`` with that too."""
+        before = self.engine.bias
+        self.engine.best_bias()
+        best = self.engine.certificate()
+        if run.left(best) <= tol:
+            return best
+        self.engine.shift(before - self.engine.bias)
+        return proof

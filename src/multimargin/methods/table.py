@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..engines.leap import LowRank
+from ..engines.base import LowRank
 from ..inner.coordinate_descent import CoordinateDescent
 from ..inner.frank_wolfe import FrankWolfe
-from ..inner.interior_point import InteriorPoint
 from ..inner.pair_descent import PairDescent
 from ..inner.projected_gradient import ProjectedGradient
+from ..inner.undecided_interior_point import InteriorPoint
 from ..inner.variable_projection import VariableProjection
 from .decomposition import Decomposition
 from .working_sets import Gain, Growing, MaxViolator, Practical, Random, SvmLight

@@ -94,7 +94,7 @@ class Greedy(WorkingSet):
             eps = self._accuracy(t, left, tol)
             violations: list[float] = []
             for group in groups:
-                worst = engine.worst(self.q, rank=self.rank, stop=stop, above=eps, among=group)
+                worst = engine.select(self.q, rank=self.rank, stop=stop, above=eps, among=group)
                 violations.append(worst.violation)
                 if len(worst.ids):
                     yield Choice(worst.ids, worst.violation, worst.gap)
@@ -151,29 +151,26 @@ class Practical(WorkingSet):
             raise ValueError(f"n_new must be at most q, got n_new={self.n_new} and q={self.q}.")
 
     def choose(self, engine: Engine, stop: str, tol: float, rng: np.random.Generator) -> Iterator[Choice]:
-        previous = np.empty(0, dtype=np.int64)
-        stays = np.zeros(engine.n, dtype=np.int64)
+        stays: dict[int, int] = {}  # consecutive iterations that each sample of the last set was in it
         while True:
-            worst = engine.worst(self.n_new, rank="gain", stop=stop, above=tol)
+            worst = engine.select(self.n_new, rank="gain", stop=stop, above=tol)
             if not len(worst.ids):
                 return
             new = worst.ids
             if len(new) < self.n_new:
-                rest = engine.worst(self.n_new, rank="gain", stop=stop).ids
+                rest = engine.select(self.n_new, rank="gain", stop=stop).ids
                 new = np.concatenate([new, rest[~np.isin(rest, new)]])[: self.n_new]
-            W = np.concatenate([new, self._inherit(engine, previous, new, stays)])
-            longer = stays[W] + 1
-            stays[previous] = 0
-            stays[W] = longer
-            previous = W
+            W = np.concatenate([new, self._inherit(engine, new, stays)])
+            stays = {i: stays.get(i, 0) + 1 for i in W.tolist()}
             yield Choice(W, worst.violation, worst.gap)
 
     def resized(self, size: int) -> Self:
         return replace(self, q=size, n_new=max(1, size // 2))
 
-    def _inherit(self, engine: Engine, previous: IntArray, new: IntArray, stays: IntArray) -> IntArray:
-        candidates = np.setdiff1d(previous, new)
-        order = np.lexsort((stays[candidates], engine.groups(candidates)))
+    def _inherit(self, engine: Engine, new: IntArray, stays: dict[int, int]) -> IntArray:
+        candidates = np.setdiff1d(np.array(list(stays), dtype=np.int64), new)
+        stayed = np.array([stays[i] for i in candidates.tolist()])
+        order = np.lexsort((stayed, engine.groups(candidates)))
         return candidates[order[: self.q - len(new)]]
 
 
@@ -217,40 +214,38 @@ class Growing(WorkingSet):
 
     def choose(self, engine: Engine, stop: str, tol: float, rng: np.random.Generator) -> Iterator[Choice]:
         largest = min(engine.largest_block(), self.most or engine.n)
-        worst = engine.worst(1, rank=self.rank, stop=stop, above=tol)
-        if len(worst.ids) and not len(engine.support):
+        worst = engine.select(1, rank=self.rank, stop=stop, above=tol)
+        if len(worst.ids) and not len(engine.support()):
             size = min(engine.n if engine.n <= self.whole else self.start, largest)
-            W = np.arange(engine.n) if size == engine.n else np.sort(rng.permutation(engine.n)[:size])
+            W = np.arange(engine.n) if size == engine.n else np.sort(engine.draw(size, rng))
             yield Choice(W, worst.violation, worst.gap)
-            if engine.n <= largest and len(engine.support) > self.everyone * size:
+            if engine.n <= largest and len(engine.support()) > self.everyone * size:
                 yield Choice(np.arange(engine.n), worst.violation, worst.gap)
         while True:
-            worst = engine.worst(1, rank=self.rank, stop=stop, above=tol)
+            worst = engine.select(1, rank=self.rank, stop=stop, above=tol)
             if not len(worst.ids):
                 return
             new = self._newcomers(engine, stop, tol, largest)
-            support = engine.support
-            if self.reach < math.inf:
-                support = engine.unsettled(support, self.reach + worst.violation)
+            support = engine.support(self.reach + worst.violation)
             room = largest - len(new)
             if len(support) > room:
-                violators = engine.worst(room, rank=self.rank, stop=stop, above=tol, among="support").ids
+                violators = engine.select(room, rank=self.rank, stop=stop, above=tol, among="support").ids
                 support = self._part(engine, violators, room, rng)
             yield Choice(np.concatenate([support, new]), worst.violation, worst.gap)
 
     def _part(self, engine: Engine, violators: IntArray, room: int, rng: np.random.Generator) -> IntArray:
         """As many support vectors as there is room for."""
-        rest = np.setdiff1d(engine.support, violators)
+        rest = np.setdiff1d(engine.support(), violators)
         rest = rest[np.lexsort((rng.permutation(len(rest)), engine.groups(rest)))]
         half = (room + 1) // 2
         return np.concatenate([violators[:half], rest, violators[half:]])[:room]
 
     def _newcomers(self, engine: Engine, stop: str, tol: float, largest: int) -> IntArray:
         """The worst violators among the samples that are no support vectors."""
-        most = max(self.least, int(self.share * len(engine.support)))
+        most = max(self.least, int(self.share * len(engine.support())))
         most = min(most, (largest + 1) // 2)
-        new = engine.worst(most, rank=self.rank, stop=stop, above=tol, among="rest", even=self.even)
-        return new.ids[: max(self.least, engine.violators // 2)]
+        new = engine.select(most, rank=self.rank, stop=stop, above=tol, among="rest", even=self.even)
+        return new.ids[: max(self.least, new.above // 2)]
 
 
 # Which inherited samples come first: by ``Engine.groups``.
@@ -295,9 +290,9 @@ class SvmLight(WorkingSet):
             raise ValueError(f"select must be 'steepest' or 'second-order', got {self.select!r}.")
 
     def choose(self, engine: Engine, stop: str, tol: float, rng: np.random.Generator) -> Iterator[Choice]:
-        previous = rng.permutation(engine.n)[: self.n_sp]
+        previous = engine.draw(self.n_sp, rng)
         while True:
-            worst = engine.worst(1, stop=stop, above=tol)
+            worst = engine.select(1, stop=stop, above=tol)
             if not len(worst.ids):
                 return
             new = np.concatenate(engine.pairs(self.n_c // 2, self.select == "second-order"))
@@ -326,7 +321,7 @@ class Cyclic(WorkingSet):
 
     def choose(self, engine: Engine, stop: str, tol: float, rng: np.random.Generator) -> Iterator[Choice]:
         while True:
-            worst = engine.worst(1, rank="psi", stop=stop, above=tol)
+            worst = engine.select(1, rank="psi", stop=stop, above=tol)
             if not len(worst.ids):
                 return
             for first in range(0, engine.n, self.q):
@@ -356,7 +351,7 @@ class Random(WorkingSet):
     def choose(self, engine: Engine, stop: str, tol: float, rng: np.random.Generator) -> Iterator[Choice]:
         size = min(self.q, engine.n)
         while True:
-            worst = engine.worst(1, rank="psi", stop=stop, above=tol)
+            worst = engine.select(1, rank="psi", stop=stop, above=tol)
             if not len(worst.ids):
                 return
             for step in range(math.ceil(engine.n / self.q)):
@@ -373,3 +368,6 @@ class Random(WorkingSet):
 def _check_size(name: str, value: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise ValueError(f"{name} must be an integer >= 1, got {value!r}.")
+
+
+RULES: tuple[type[WorkingSet], ...] = (MaxViolator, Gain, Practical, Growing, SvmLight, Cyclic, Random)

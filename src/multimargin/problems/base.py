@@ -6,8 +6,9 @@ In the coefficients α (n, m) all machines have one dual, and differ in the feas
 
 with the targets T (from the labels) and, for M-SVM² alone, a ridge R = diag(1 / 2C_i). A free bias b adds b
 to every row of G, and nothing else changes. So engines and solvers work with α and G, and ask the machine
-about single rows only: every formula below is row-local (P(α) + D(α) = Σᵢ gᵢ, gᵢ ≥ 0 computable from row i
-alone), and the exact problem of one sample is the projection of α_i - G_i / K_ii on F_i.
+only about single rows: every formula below is row-local (P(α) + D(α) = Σᵢ gᵢ with gᵢ ≥ 0 computable from row
+i alone), and the exact problem of one sample is the projection of α_i - G_i / K_ii on F_i. The exceptions are
+the questions at the end of ``Problem`` about a free bias, which couples the samples.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ import numpy as np
 
 from ..system.typing import FloatArray, IntArray, LabelArray
 
-ON_BOUND = 1e-8  # a dual variable within this share of C_i of a bound counts as being there
+ON_BOUND = 1e-8  # a dual variable within this share of C_i of a bound counts as on it
 
 
-class Rows(NamedTuple):
+class DualRows(NamedTuple):
     """Some samples of the problem: all of them, or a working set."""
 
     alpha: FloatArray  # (k, m)
@@ -30,31 +31,30 @@ class Rows(NamedTuple):
     y: LabelArray  # (k,)
     C: FloatArray  # (k,) cost of each sample
 
-    def take(self, which: IntArray | slice) -> Rows:
+    def take(self, which: IntArray | slice) -> DualRows:
         """Some of them."""
-        return Rows(self.alpha[which], self.G[which], self.y[which], self.C[which])
+        return DualRows(self.alpha[which], self.G[which], self.y[which], self.C[which])
 
 
 class Problem(ABC):
     """A machine for ``m`` classes.
 
     ``alpha`` (n, columns) are the coefficients, ``S = K alpha`` the scores, ``G`` the gradient of the
-    dual objective. ``C`` holds one cost a sample.
+    dual objective. ``C`` holds one cost per sample.
     """
 
     name: ClassVar[str]
     feasible_set: ClassVar[str]  # what an inner solver must be able to handle
     updates: ClassVar[tuple[str, ...]] = ("sort", "frank-wolfe")  # ways to solve for a single sample
-    faces: ClassVar[bool] = False  # whether conjugate gradients over faces know the set
-    coupled: ClassVar[bool] = True  # whether the classes of a sample are
-    balanced: ClassVar[bool] = False  # whether Σ_i α_i = 0 belongs to the set, and b to the machine
+    coupled: ClassVar[bool] = True  # whether the classes of a sample are coupled
+    balanced: ClassVar[bool] = False  # whether the machine itself has a free bias b and asks for Σ_i α_i = 0
 
     def __init__(self, m: int) -> None:
         self.m = m
 
     @property
     def columns(self) -> int:
-        """Width of α: one column a class, but for c-svc."""
+        """Width of α: one column per class, except for c-svc."""
         return self.m
 
     @property
@@ -65,7 +65,7 @@ class Problem(ABC):
     @property
     @abstractmethod
     def gap_scale(self) -> float:
-        """c_i / C_i, where c_i times the violation bounds the gap of a sample."""
+        """c_i / C_i; c_i times the violation of a sample bounds its gap."""
 
     # -- the dual ----------------------------------------------------------------------------------
     @abstractmethod
@@ -73,7 +73,7 @@ class Problem(ABC):
         """T, the linear term of the dual."""
 
     def ridge(self, C: FloatArray) -> FloatArray | None:
-        """R, one number a sample; None is zero."""
+        """The diagonal of R, one number per sample; None means zero."""
         return None
 
     def gradient(self, S: FloatArray, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
@@ -105,19 +105,19 @@ class Problem(ABC):
 
     # -- optimality --------------------------------------------------------------------------------
     @abstractmethod
-    def measure(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def measure(self, rows: DualRows) -> tuple[FloatArray, FloatArray]:
         """KKT violation (in units of the scores) and gap of each sample."""
 
     def closeness(self, violation: FloatArray, gain: FloatArray, C: FloatArray) -> FloatArray:
-        """What ``stop="gain"`` bounds: g_i / c_i, from what ``measure`` gave."""
+        """What ``stop="gain"`` bounds: g_i / c_i, from the results of ``measure``."""
         return np.asarray(gain / (self.gap_scale * C))
 
     @abstractmethod
     def group(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> np.ndarray:
         """0 for a free sample, 1 for a zero one, 2 for a bounded one (Algorithm 4's order)."""
 
-    def settled(self, rows: Rows, reach: float) -> np.ndarray:
-        """Whether a sample is at its bounds and stays there however G changes, up to ``reach``."""
+    def settled(self, rows: DualRows, reach: float) -> np.ndarray:
+        """Whether a sample is at its bounds and stays there if entries of G change by at most ``reach``."""
         return np.zeros(len(rows.y), dtype=bool)
 
     # -- the feasible set --------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class Problem(ABC):
         """The feasible u_i of least ⟨G_i, u_i⟩, row by row."""
 
     def listed(self, alpha: FloatArray, G: FloatArray, y: LabelArray, width: float) -> np.ndarray:
-        """Mask of the pairs (i, r) that may become active within a change of G by ``width``."""
+        """Mask of the entries (i, r) that may leave their bounds if G changes by up to ``width``."""
         return np.ones(G.shape, dtype=bool)
 
     def update(
@@ -143,7 +143,7 @@ class Problem(ABC):
         kii: float,
         rng: np.random.Generator,
     ) -> FloatArray:
-        """The new row of one sample: least ½ K_ii ‖a - alpha‖² + ⟨G, a - alpha⟩, or a step towards it."""
+        """The new row: the minimiser a of ½ K_ii ‖a - alpha‖² + ⟨G, a - alpha⟩, or a step towards it."""
         label, cost = np.array([y]), np.array([C])
         vertex: FloatArray = self.vertex(G[None], label, cost)[0]
         if kii <= 0:
@@ -162,37 +162,52 @@ class Problem(ABC):
     # -- a free bias -------------------------------------------------------------------------------
     @abstractmethod
     def room(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
-        """How far each dual variable may move either way; 0 at a bound."""
+        """How far each dual variable may move both up and down; 0 at a bound."""
 
     @abstractmethod
     def spread(self, room: FloatArray, mu: FloatArray, y: LabelArray) -> FloatArray:
-        """Changes of α, linear in ``mu`` (m,), that stay feasible while no two entries of mu are 1 apart."""
+        """Changes of α, linear in ``mu`` (m,); feasible if no two entries of ``mu`` differ by more than 1."""
+
+    @abstractmethod
+    def best_bias(
+        self, S: FloatArray, y: LabelArray, C: FloatArray, start: FloatArray | None = None
+    ) -> FloatArray:
+        """The bias of least primal at given scores: argmin over b of Σ_i L_i(S_i + b).
+
+        At the optimum this is the multiplier of the constraints Σ_i α_i = 0. At any other point it gives the
+        smallest upper bound P(α, b) at these scores, Didiot & Lauer's U. All machines except one-vs-rest
+        and c-svc return a bias with Σ_r b_r = 0. A good ``start`` saves time in the iterative methods.
+        """
+
+    def balanced_vertex(self, G: FloatArray, y: LabelArray, C: FloatArray, sums: FloatArray) -> FloatArray:
+        """The u of least ⟨G, u⟩ with feasible rows and Σ_i u_i = ``sums``, which must be attainable."""
+        raise NotImplementedError(f"{self.name} has no linear problem with class sums.")
 
     def bounds(self, y: LabelArray, C: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Least and largest α of each sample of a balanced problem, whose rows have one entry."""
         raise NotImplementedError(f"{self.name} has no box for α.")
 
-    def centre(self, rows: Rows) -> float:
-        """What to add to the bias of a balanced problem, so that the largest violation is the smallest."""
+    def centre(self, rows: DualRows) -> float:
+        """What to add to the bias of a balanced problem to minimise the largest violation."""
         raise NotImplementedError(f"{self.name} has no bias of its own.")
 
-    def pairs(self, rows: Rows, most: int) -> tuple[IntArray, IntArray]:
-        """A balanced problem's steepest feasible direction: ``most`` samples to move up, and as many down."""
+    def pairs(self, rows: DualRows, most: int) -> tuple[IntArray, IntArray]:
+        """The steepest feasible direction of a balanced problem: ``most`` samples to move up, and down."""
         raise NotImplementedError(f"{self.name} has rows that move by themselves.")
 
     def gaining_pairs(
-        self, rows: Rows, pair: IntArray, curvature: FloatArray, most: int
+        self, rows: DualRows, pair: IntArray, curvature: FloatArray, most: int
     ) -> tuple[IntArray, IntArray]:
-        """The same by gains: the ``pair`` (up, down), and those that gain most with one of the two.
+        """The same, ranked by gain: the ``pair`` (up, down), then samples that gain most with one of the two.
 
-        ``curvature`` (2, n) is that of the pairs with either.
+        ``curvature`` (2, n) is the curvature along the pairs of each sample with either of the two.
         """
         raise NotImplementedError(f"{self.name} has rows that move by themselves.")
 
     # -- labels ------------------------------------------------------------------------------------
     @abstractmethod
     def label_distribution(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
-        """How each sample is spread over the classes: non-negative, summing to 1, all on y where α_i = 0."""
+        """How each sample is spread over the classes: non-negative, summing to 1, all on y if α_i = 0."""
 
 
 def one_hot(y: LabelArray, m: int) -> FloatArray:

@@ -1,8 +1,8 @@
-"""What the machines with one bounded dual variable β_ir a pair (sample, class) have in common.
+"""What the machines with one bounded dual variable β_ir per sample and class have in common.
 
 0 ≤ β_ir ≤ C_i,    γ_ir = ∂D/∂β_ir
 optimal:    β = 0 ⇒ γ ≥ 0,    β = C_i ⇒ γ ≤ 0,    γ = 0 in between
-violation   v_i = max_r max( [-γ_ir]₊ where β_ir < C_i,  [γ_ir]₊ where β_ir > 0 )
+violation   v_i = max_r max( [-γ_ir]₊ if β_ir < C_i,  [γ_ir]₊ if β_ir > 0 )
 gap         g_i = Σ_r (C_i - β_ir) [-γ_ir]₊ + β_ir [γ_ir]₊
 """
 
@@ -13,7 +13,7 @@ from abc import abstractmethod
 import numpy as np
 
 from ..system.typing import FloatArray, LabelArray
-from .base import ON_BOUND, Problem, Rows
+from .base import ON_BOUND, DualRows, Problem
 
 
 class BoxProblem(Problem):
@@ -29,17 +29,17 @@ class BoxProblem(Problem):
 
     @abstractmethod
     def gamma(self, G: FloatArray, y: LabelArray) -> FloatArray:
-        """∂D/∂β from G; 0 where there is no β."""
+        """∂D/∂β from G; 0 if there is no β."""
 
     def bound(self, C: FloatArray) -> FloatArray:
         """Largest β of each sample."""
         return C
 
     def farthest(self, C: FloatArray) -> FloatArray:
-        """Bound of β in linear problems, which need one."""
+        """The bound of β in linear problems, which need a finite one."""
         return self.bound(C)
 
-    def measure(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def measure(self, rows: DualRows) -> tuple[FloatArray, FloatArray]:
         beta, gamma = self.beta(rows.alpha, rows.y), self.gamma(rows.G, rows.y)
         return self._violation(beta, gamma, rows.C), self._gap(beta, gamma, rows.C)
 
@@ -58,7 +58,7 @@ class BoxProblem(Problem):
         free = (beta > ON_BOUND * C[:, None]) & (beta < (self.bound(C) - ON_BOUND * C)[:, None])
         return np.where(free.any(axis=1), 0, np.where(alpha.any(axis=1), 2, 1))
 
-    def settled(self, rows: Rows, reach: float) -> np.ndarray:
+    def settled(self, rows: DualRows, reach: float) -> np.ndarray:
         beta, gamma = self.beta(rows.alpha, rows.y), self.gamma(rows.G, rows.y)
         least, most = ON_BOUND * rows.C[:, None], (self.bound(rows.C) - ON_BOUND * rows.C)[:, None]
         at_zero, at_bound = (beta <= least) & (gamma > reach), (beta >= most) & (gamma < -reach)
@@ -73,7 +73,7 @@ class BoxProblem(Problem):
         return np.where(room > ON_BOUND * C[:, None], room, 0.0)
 
     def label_distribution(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
-        """β_ir of the largest that all together can be, and the rest on the label."""
+        """β_ir as a share of the largest possible Σ_r β_ir, and the rest on the label."""
         beta = self.beta(alpha, y)
         return with_rest(beta / ((self.m - 1) * C[:, None]), y)
 
@@ -85,7 +85,7 @@ def without_own(values: FloatArray, y: LabelArray) -> FloatArray:
 
 
 def with_rest(share: FloatArray, y: LabelArray) -> FloatArray:
-    """Shares of the classes, with what they leave of 1 on the label."""
+    """Shares of the other classes, and what they leave of 1 on the label."""
     share = np.maximum(without_own(share, y), 0.0)
     total = share.sum(axis=1)
     share /= np.maximum(total, 1.0)[:, None]
@@ -98,9 +98,9 @@ def solve_clipped(
 ) -> FloatArray:
     """The t of every row with Σ_r clip(a_r + sign t, 0, bound) = left + slope t.
 
-    Left minus right falls in t, at least as fast as t grows, and is linear between the 2m values where an
+    Left minus right falls in t with a slope of at most -1, and is linear between the 2m values at which an
     entry meets a bound. Those are sorted, the interval with the root is found by bisection, and the root by
-    interpolation. NaN in ``a`` takes no part.
+    interpolation. NaN in ``a`` is left out.
     """
     n = len(a)
 

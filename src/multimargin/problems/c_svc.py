@@ -9,8 +9,8 @@ Dual, minimised, over 0 ≤ β_i ≤ C_i with Σ_i Y_i β_i = 0, in the coeffici
     D = ½ ⟨α, Kα⟩ - ⟨Y, α⟩,    Σ_i α_i = 0
 
 With G = Kα - Y + b the gradient in β is γ_i = Y_i G_i; see ``box.py`` for the conditions at a given b. The
-constraint is the machine's own (``balanced``): solvers keep the sum, and b is only there to judge a point. It
-is best in the middle between the samples that would pull it up and down most:
+constraint is part of the machine (``balanced``): solvers keep the sum and never use b. It is computed only to
+evaluate a point, and the best b is in the middle between the samples that pull it up and down most:
 
     v(b) = max( max_{α_i can grow} -G_i,  max_{α_i can shrink} G_i ),    min_b v = ½ (their sum at any b)
 
@@ -24,8 +24,9 @@ from typing import ClassVar
 import numpy as np
 
 from ..system.typing import FloatArray, IntArray, LabelArray
-from .base import ON_BOUND, Rows
+from .base import ON_BOUND, DualRows
 from .box import BoxProblem, with_rest
+from .quantiles import hinge_bias
 
 
 class CSvc(BoxProblem):
@@ -73,7 +74,7 @@ class CSvc(BoxProblem):
         return np.where(y == 1, 0.0, -C), np.where(y == 1, C, 0.0)
 
     def project(self, w: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
-        """On the box; ``balanced_box.py`` has the projection that keeps a sum."""
+        """On the box; ``projections.py`` has the projection that also keeps the sum."""
         low, high = self.bounds(y, C)
         return np.clip(w, low[:, None], high[:, None])
 
@@ -86,28 +87,33 @@ class CSvc(BoxProblem):
         return with_rest(np.repeat(share, 2, axis=1), y)
 
     # -- the free bias -----------------------------------------------------------------------------
-    def pulls(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
-        """-G where α can grow and G where it can shrink, -inf elsewhere."""
+    def best_bias(
+        self, S: FloatArray, y: LabelArray, C: FloatArray, start: FloatArray | None = None
+    ) -> FloatArray:
+        return hinge_bias(S, self.target(y), C)
+
+    def pulls(self, rows: DualRows) -> tuple[FloatArray, FloatArray]:
+        """-G if α can grow (else -inf), and G if it can shrink (else -inf)."""
         low, high = self.bounds(rows.y, rows.C)
         a, g, slack = rows.alpha[:, 0], rows.G[:, 0], ON_BOUND * rows.C
         return np.where(a < high - slack, -g, -np.inf), np.where(a > low + slack, g, -np.inf)
 
-    def centre(self, rows: Rows) -> float:
+    def centre(self, rows: DualRows) -> float:
         up, down = self.pulls(rows)
         return 0.5 * float(up.max() - down.max())
 
-    def pairs(self, rows: Rows, most: int) -> tuple[IntArray, IntArray]:
+    def pairs(self, rows: DualRows, most: int) -> tuple[IntArray, IntArray]:
         """The solution of Serafini, Zanghirati & Zanni's (5).
 
-        The largest -G that can grow with the largest G that can shrink, as long as both together descend. A
-        sample that can do either is taken once.
+        The largest -G that can grow is matched with the largest G that can shrink, as long as the pair
+        descends. A sample that can do both is used only once.
         """
         return _matched(*self.pulls(rows), most)
 
     def gaining_pairs(
-        self, rows: Rows, pair: IntArray, curvature: FloatArray, most: int
+        self, rows: DualRows, pair: IntArray, curvature: FloatArray, most: int
     ) -> tuple[IntArray, IntArray]:
-        """By (ω_i - ω_j)² / 2(K_ii + K_jj - 2K_ij), the gain of a pair that no bound stops."""
+        """By (ω_i - ω_j)² / 2(K_ii + K_jj - 2K_ij), the gain of a pair that meets no bound."""
         (up, down), (i, j) = self.pulls(rows), pair
         with_i, with_j = np.maximum(down + up[i], 0.0), np.maximum(up + down[j], 0.0)
         gain_down, gain_up = with_i**2 / curvature[0], with_j**2 / curvature[1]
@@ -118,7 +124,7 @@ class CSvc(BoxProblem):
 
 
 def _matched(up: FloatArray, down: FloatArray, most: int) -> tuple[IntArray, IntArray]:
-    """Up to ``most`` disjoint pairs, largest values first, as long as the values of a pair add up to > 0."""
+    """Up to ``most`` disjoint pairs, largest values first, as long as the sum of both is positive."""
     grow, shrink = _largest_first(up, 2 * most), _largest_first(down, 2 * most)
     taken: set[int] = set()
     chosen: list[tuple[int, int]] = []

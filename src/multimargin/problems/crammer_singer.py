@@ -22,7 +22,8 @@ from typing import ClassVar
 import numpy as np
 
 from ..system.typing import FloatArray, LabelArray
-from .base import ON_BOUND, Problem, Rows, one_hot
+from .base import ON_BOUND, DualRows, Problem, one_hot
+from .flows import cheapest_flow, least_loss_bias
 from .updates import UPDATES
 
 
@@ -32,7 +33,6 @@ class CrammerSinger(Problem):
     name: ClassVar[str] = "crammer-singer"
     feasible_set: ClassVar[str] = "simplex"
     updates: ClassVar[tuple[str, ...]] = tuple(UPDATES)
-    faces: ClassVar[bool] = True
 
     @property
     def gap_scale(self) -> float:
@@ -41,7 +41,7 @@ class CrammerSinger(Problem):
     def target(self, y: LabelArray) -> FloatArray:
         return one_hot(y, self.m)
 
-    def measure(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def measure(self, rows: DualRows) -> tuple[FloatArray, FloatArray]:
         z = simplex_point(rows.alpha, rows.y, rows.C)
         top = rows.G.max(axis=1, keepdims=True)
         below = top - rows.G
@@ -56,7 +56,7 @@ class CrammerSinger(Problem):
     def project(self, w: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         # Niu & Yuan (3.4): w_ir = min(ŵ_ir + λ_i, C_i δ_{r,y}); in z this is the simplex projection.
         D = simplex_point(w, y, C)
-        D -= D.max(axis=1, keepdims=True)  # the answer is the same, without cancellation
+        D -= D.max(axis=1, keepdims=True)  # avoids cancellation and does not change the answer
         ordered = -np.sort(-D, axis=1)
         k = np.arange(1, D.shape[1] + 1)
         thresholds = (np.cumsum(ordered, axis=1) - C[:, None]) / k
@@ -99,18 +99,21 @@ class CrammerSinger(Problem):
         mean = (room @ mu) / np.maximum(room.sum(axis=1), 1e-300)
         return np.asarray(room * (mu - mean[:, None]))
 
+    def best_bias(
+        self, S: FloatArray, y: LabelArray, C: FloatArray, start: FloatArray | None = None
+    ) -> FloatArray:
+        return least_loss_bias(self, S, y, C, start, joint=True)
+
+    def balanced_vertex(self, G: FloatArray, y: LabelArray, C: FloatArray, sums: FloatArray) -> FloatArray:
+        return cheapest_flow(G, y, C, sums, joint=True).alpha
+
     def label_distribution(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         """η_i = z_i / C_i (Crammer & Singer, Section 3)."""
         return np.maximum(simplex_point(alpha, y, C) / C[:, None], 0.0)
 
     def shrink_into(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
-        own = alpha[np.arange(len(y)), y]
-        others = alpha.copy()
-        others[np.arange(len(y)), y] = 0.0
-        same_label = (own > 0) & (others.max(axis=1) <= 0)
-        factor = np.where(same_label, np.minimum(1.0, C / np.where(same_label, own, 1.0)), 0.0)
-        z = np.maximum(-others * factor[:, None], 0.0)
-        return coefficients(z, y, C)
+        scale = row_scale(alpha[np.arange(len(y)), y], C)
+        return coefficients(-alpha * scale[:, None], y, C)
 
 
 def simplex_point(alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
@@ -121,9 +124,17 @@ def simplex_point(alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray
 
 
 def coefficients(z: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
-    """α_i from z_i: α_ir = -z_ir off the label and minus their sum on it, so rows sum to zero."""
+    """α_i from z_i: α_ir = -z_ir off the label, and minus their sum on it, so that rows sum to zero."""
     alpha = -z
     rows = np.arange(len(y))
     alpha[rows, y] = 0.0
     alpha[rows, y] = np.minimum(-alpha.sum(axis=1), C)
     return np.asarray(alpha + 0.0)  # no negative zeros
+
+
+def row_scale(own: FloatArray, C: FloatArray) -> FloatArray:
+    """Factors that make rows feasible for other costs: α_i > C_i shrinks; 0 if α_{i,y} = ``own`` is not > 0.
+
+    A row of a feasible point is positive at its label only, so ``own`` <= 0 if its label has changed.
+    """
+    return np.where(own > 0, np.minimum(1.0, C / np.where(own > 0, own, 1.0)), 0.0)

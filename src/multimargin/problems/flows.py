@@ -4,11 +4,11 @@
 
 for Crammer-Singer also Σ_r β_ir ≤ C_i. It is a cheapest flow between m nodes: sample i offers arcs from its
 class to the others, of capacity C_i and cost γ_ir = G_{i,y_i} - G_ir. Its solution is a vertex for the method
-of Frank & Wolfe; its multipliers are the bias of the least primal, since its dual is min_b Σ_i L_i(S_i + b).
+of Frank & Wolfe. Its multipliers are the bias of least primal, since its dual is min_b Σ_i L_i(S_i + b).
 
-Few arcs are undecided if the bias is known to be within ``radius`` of where G was taken: an arc whose cost
-is farther from zero stays empty or full (for Crammer-Singer, a class farther below the row's maximum gets
-nothing). A bias within a box is, in the flow, leave to miss the class sums at ``radius`` a unit.
+If the bias is known to change by at most ``radius`` from the one in G, few arcs are undecided: an arc whose
+cost is farther from zero stays empty or full (for Crammer-Singer, a class farther below the row's maximum
+gets nothing). In exchange, the flow may miss class sums at a cost of ``radius`` per unit.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from ..system.typing import FloatArray, IntArray, LabelArray
+from .base import Problem
 
-_FREE_OF_CHARGE = 1e-12  # of all costs together: class sums missed by less are met
+MOST_ARCS = 5_000  # in one linear program of the best bias
+_MOST_STEPS = 100  # linear programs for one bias
+_FREE_OF_CHARGE = 1e-12  # class sums count as met if they are missed by less than this share of all costs
 
 
 class Flow(NamedTuple):
@@ -30,7 +33,7 @@ class Flow(NamedTuple):
 
     alpha: FloatArray  # (n, m)
     bias: FloatArray  # (m,), the multipliers of the class sums, with sum 0
-    exact: bool  # whether the class sums are met, that is, whether the radius did not matter
+    exact: bool  # whether the class sums are met, so that the radius did not matter
 
 
 class _Arcs(NamedTuple):
@@ -47,8 +50,8 @@ def cheapest_flow(
 ) -> Flow:
     """Solve the linear program by HiGHS.
 
-    ``joint``: the classes of a sample share its capacity C_i (Crammer-Singer). ``most``: about how many arcs
-    may be undecided; None is all, and the solution then is exact.
+    ``joint`` says that the classes of a sample share its capacity C_i (Crammer-Singer). About ``most`` arcs
+    may be undecided; None means all, and then the solution is exact.
     """
     n, m = G.shape
     unit = float(C.max())  # HiGHS's tolerances are absolute
@@ -56,7 +59,7 @@ def cheapest_flow(
     arcs = (_shared_arcs if joint else _single_arcs)(G, y, C, most)
     own = y[arcs.i]
     count, soft = len(arcs.i), math.isfinite(arcs.radius)
-    # The rows of alpha sum to zero, so one class sum follows from the others: the last is dropped, b_m = 0.
+    # The rows of alpha sum to zero, so the last class sum follows from the others: drop it, with b_m = 0.
     flow = sp.csr_array(
         (
             np.concatenate([np.ones(count), -np.ones(count)]),
@@ -91,8 +94,37 @@ def cheapest_flow(
     return Flow(unit * alpha, bias - bias.mean(), missed <= _FREE_OF_CHARGE * float(C.sum()))
 
 
+def least_loss_bias(
+    problem: Problem,
+    S: FloatArray,
+    y: LabelArray,
+    C: FloatArray,
+    start: FloatArray | None,
+    *,
+    joint: bool,
+) -> FloatArray:
+    """``Problem.best_bias`` by linear programs of ``MOST_ARCS`` arcs, each from the bias of the one before.
+
+    A program is exact if the bias moves by less than its radius. All of them descend: after ``_MOST_STEPS``
+    the bias is still a valid one, only not the best. If the first is not exact, the bias of a random quarter
+    of the samples, found in the same way, is likely to be nearer.
+    """
+    none = np.zeros(S.shape[1])
+    G, b = S - problem.target(y), none if start is None else start - start.mean()
+    for step in range(_MOST_STEPS):
+        found = cheapest_flow(G + b, y, C, none, joint=joint, most=MOST_ARCS)
+        b = b + found.bias
+        if found.exact:
+            break
+        if step == 0:
+            some = np.random.default_rng(0).choice(len(y), len(y) // 4, replace=False)
+            guess = least_loss_bias(problem, S[some], y[some], C[some], b, joint=joint)
+            b = min(b, guess, key=lambda bias: float(problem.loss(S + bias, y, C).sum()))
+    return np.asarray(b)
+
+
 def _single_arcs(G: FloatArray, y: LabelArray, C: FloatArray, most: int | None) -> _Arcs:
-    """Weston-Watkins: every arc by itself; beyond the radius it is full where its cost is negative."""
+    """Weston-Watkins: every arc by itself; beyond the radius it is full if its cost is negative."""
     rows = np.arange(len(y))
     gamma = G[rows, y][:, None] - G
     gamma[rows, y] = np.inf
@@ -106,7 +138,7 @@ def _single_arcs(G: FloatArray, y: LabelArray, C: FloatArray, most: int | None) 
 
 
 def _shared_arcs(G: FloatArray, y: LabelArray, C: FloatArray, most: int | None) -> _Arcs:
-    """Crammer-Singer: only classes within the radius of the row's maximum; a lone one takes all of C_i."""
+    """Crammer-Singer: only classes within the radius of the row's maximum; a single one takes all of C_i."""
     rows = np.arange(len(y))
     top = G.argmax(axis=1)
     below = G[rows, top][:, None] - G
@@ -114,7 +146,7 @@ def _shared_arcs(G: FloatArray, y: LabelArray, C: FloatArray, most: int | None) 
     rivals[rows, top] = np.inf
     radius = _radius(rivals, most)
     near = below < 2 * radius if math.isfinite(radius) else np.ones(G.shape, dtype=bool)
-    alone = np.count_nonzero(near, axis=1) <= 1  # with radius 0 nothing is near, not even the maximum
+    alone = np.count_nonzero(near, axis=1) <= 1  # with radius 0 not even the maximum is near
     decided = np.zeros_like(G)
     decided[rows[alone], y[alone]] += C[alone]
     decided[rows[alone], top[alone]] -= C[alone]
@@ -125,12 +157,12 @@ def _shared_arcs(G: FloatArray, y: LabelArray, C: FloatArray, most: int | None) 
 
 
 def _radius(distance: FloatArray, most: int | None) -> float:
-    """Half the distance below which there are about ``most`` arcs; infinite if that is all of them."""
+    """Half the distance below which there are about ``most`` arcs; infinite if there are no more."""
     finite = distance[np.isfinite(distance)]
     if most is None or finite.size <= most:
         return math.inf
     reach = np.partition(finite, most)[most]
-    if reach == 0:  # so many exact ties that they must all go in
+    if reach == 0:  # more than ``most`` exact ties: all of them are undecided
         reach = finite[finite > 0].min(initial=np.inf)
     return float(reach) / 2
 

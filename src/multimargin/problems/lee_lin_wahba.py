@@ -21,6 +21,7 @@ import numpy as np
 from ..system.typing import FloatArray, LabelArray
 from .base import one_hot
 from .box import BoxProblem, solve_clipped, without_own
+from .quantiles import Levels, balance, inside
 
 
 class LeeLinWahba(BoxProblem):
@@ -67,3 +68,19 @@ class LeeLinWahba(BoxProblem):
 
     def spread(self, room: FloatArray, mu: FloatArray, y: LabelArray) -> FloatArray:
         return self.alpha(-room * (mu - mu.mean()), y)
+
+    def best_bias(
+        self, S: FloatArray, y: LabelArray, C: FloatArray, start: FloatArray | None = None
+    ) -> FloatArray:
+        # f_r(b_r) = Σ_{y_i≠r} C_i [S_ir + κ + b_r]_+ has slope θ at the weighted quantile of mass θ. At the
+        # minimum under Σ_r b_r = 0 all slopes are equal.
+        levels = Levels(self.target(y) - S, without_own(np.repeat(C[:, None], S.shape[1], axis=1), y))
+        none = np.zeros(S.shape[1])
+        return inside(*levels.interval(balance(levels, none) - none))
+
+    def balanced_vertex(self, G: FloatArray, y: LabelArray, C: FloatArray, sums: FloatArray) -> FloatArray:
+        # Σ_i α_ir = Σ_i β̄_i - Σ_i β_ir = sums_r: class r gets the mass θ - sums_r, θ = Σ_i β̄_i, smallest γ_ir
+        # first. At the θ where the levels reached sum to zero another θ costs no less.
+        weight = without_own(np.repeat(self.farthest(C)[:, None], G.shape[1], axis=1), y)
+        levels = Levels(-G, weight)
+        return self.alpha(levels.fill(balance(levels, sums) - sums), y)

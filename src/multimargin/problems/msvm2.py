@@ -8,10 +8,10 @@ Dual, minimised, over β_ir ≥ 0 for r ≠ y_i, with α_ir = β̄_i - β_ir as 
 
     D = ½ ⟨α, Kα⟩ + Σ_i ‖α_i‖² / (4 C_i) - κ Σ β_ir
 
-that is the hard-margin machine with the kernel K + diag(1 / 2C_i). γ_ir = -G_ir, where G has the ridge.
+that is, the hard-margin machine with the kernel K + diag(1 / 2C_i). γ_ir = -G_ir; G includes the ridge.
 
 Loss: with t_r = 2 C_i (s_r + κ) and β̂_r = [t_r + μ]₊, m μ = Σ_r β̂_r:  L_i = (Σ β̂² - (Σ β̂)²/m) / (4 C_i).
-The gap g_i = L_i + ‖α_i‖²/(4 C_i) - Σ β_ir (s_ir + κ) is quadratic in the violation, so that the violation
+The gap g_i = L_i + ‖α_i‖²/(4 C_i) - Σ β_ir (s_ir + κ) is quadratic in the violation; therefore the violation
 decides when to stop.
 """
 
@@ -22,11 +22,14 @@ from typing import ClassVar
 import numpy as np
 
 from ..system.typing import FloatArray, LabelArray
-from .base import ON_BOUND, Rows
+from .base import ON_BOUND, DualRows
 from .box import with_rest, without_own
 from .lee_lin_wahba import LeeLinWahba
 
-_MOST = 1000.0  # of C_i: bound of β in the linear problem of Frank-Wolfe, as MSVMpack bounds its LP
+_MOST = 1000.0  # times C_i: the bound of β in the linear problem of Frank-Wolfe; MSVMpack bounds its LP too
+_MOST_NEWTON = 100  # steps to the best bias
+_FLAT = 1e-13  # a gradient of the sum of losses below this share of its terms counts as zero
+_ARMIJO = 1e-4
 
 
 class MSVM2(LeeLinWahba):
@@ -49,8 +52,8 @@ class MSVM2(LeeLinWahba):
         return _MOST * C
 
     def slopes(self, S: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
-        """β̂, the gradient of each sample's loss before its mean is taken off."""
-        # μ = Σ_A t / (m - |A|), A the longest prefix of the largest t with t_r + μ > 0 all along.
+        """β̂, the gradient of each sample's loss before its mean is subtracted."""
+        # μ = Σ_A t / (m - |A|), with A the longest prefix of the sorted t in which every t_r + μ > 0.
         rows = np.arange(len(y))
         t = 2.0 * C[:, None] * (S + self.kappa)
         t[rows, y] = -np.inf
@@ -68,7 +71,7 @@ class MSVM2(LeeLinWahba):
     def loss(self, S: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         return self.loss_of(self.slopes(S, y, C), C)
 
-    def measure(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def measure(self, rows: DualRows) -> tuple[FloatArray, FloatArray]:
         alpha, G, y, C = rows
         beta, gamma = self.beta(alpha, y), self.gamma(G, y)
         S = self.scores(G, alpha, y, C)
@@ -84,7 +87,40 @@ class MSVM2(LeeLinWahba):
         beta = self.beta(alpha, y)
         return np.where(beta > ON_BOUND * C[:, None], beta, 0.0)
 
+    def best_bias(
+        self, S: FloatArray, y: LabelArray, C: FloatArray, start: FloatArray | None = None
+    ) -> FloatArray:
+        """Semismooth Newton on Σ_r b_r = 0 with Armijo's rule; the sum of losses is piecewise quadratic.
+
+        The gradient is Π Σ_i β̂_i, the generalised Hessian Σ_i 2 C_i (I_A + 1_A 1_Aᵀ / (m - |A|)), with A the
+        classes of β̂_ir > 0.
+        """
+        m = S.shape[1]
+        centre = np.eye(m) - 1.0 / m
+        b = np.zeros(m) if start is None else start - start.mean()
+        slopes = self.slopes(S + b, y, C)
+        value = float(self.loss_of(slopes, C).sum())
+        for _ in range(_MOST_NEWTON):
+            gradient = centre @ slopes.sum(axis=0)
+            if np.abs(gradient).max() <= _FLAT * slopes.sum():
+                break
+            active = (slopes > 0).astype(np.float64)
+            share = 2.0 * C / (m - active.sum(axis=1))
+            H = np.diag(2.0 * C @ active) + (active * share[:, None]).T @ active
+            step = -np.linalg.lstsq(centre @ H @ centre, gradient, rcond=1e-12)[0]
+            length, descent = 1.0, float(gradient @ step)
+            while length > 1e-10:
+                trial = self.slopes(S + (b + length * step), y, C)
+                trial_value = float(self.loss_of(trial, C).sum())
+                if trial_value <= value + _ARMIJO * length * descent:
+                    break
+                length *= 0.5
+            else:  # no shorter step is lower: this is the minimum, to rounding
+                break
+            b, slopes, value = b + length * step, trial, trial_value
+        return np.asarray(b - b.mean())
+
     def label_distribution(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
-        """β_ir / (2 m C_i + Σ β): half of the mass is off the label where all scores are zero."""
+        """β_ir / (2 m C_i + Σ β): half of the mass is off the label if all scores are zero."""
         beta = self.beta(alpha, y)
         return with_rest(beta / (2.0 * self.m * C + beta.sum(axis=1))[:, None], y)

@@ -9,7 +9,7 @@ Dual, minimised, over 0 ≤ β_ir ≤ C_i:
     D = ½ ⟨α, Kα⟩ - Σ β_ir,    α_ir = Y_ir β_ir
 
 With G = S - Y the gradient in β is γ_ir = Y_ir G_ir; see ``box.py`` for the conditions. ``class_weight``
-weighs a sample in all m machines alike.
+gives a sample the same weight in all m machines.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 from ..system.typing import FloatArray, LabelArray
 from .base import one_hot
 from .box import BoxProblem, with_rest, without_own
+from .quantiles import Levels, hinge_bias
 
 
 class OneVsRest(BoxProblem):
@@ -60,8 +61,19 @@ class OneVsRest(BoxProblem):
     def spread(self, room: FloatArray, mu: FloatArray, y: LabelArray) -> FloatArray:
         return room * mu
 
+    def best_bias(
+        self, S: FloatArray, y: LabelArray, C: FloatArray, start: FloatArray | None = None
+    ) -> FloatArray:
+        return hinge_bias(S, self.target(y), C)
+
+    def balanced_vertex(self, G: FloatArray, y: LabelArray, C: FloatArray, sums: FloatArray) -> FloatArray:
+        # Each class by itself: v_ir = C_i δ_{r,y_i} - u_ir is between 0 and C_i; the largest G_ir come first.
+        most = C[:, None] * one_hot(y, G.shape[1])
+        levels = Levels(-G, np.broadcast_to(C[:, None], G.shape))
+        return most - levels.fill(most.sum(axis=0) - sums)
+
     def label_distribution(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
-        """β_ir / (m C_i); what the label's own machine pays is spread evenly over the others."""
+        """β_ir / (m C_i); the β of the label's own machine is spread evenly over the other classes."""
         beta = self.beta(alpha, y)
         own = beta[np.arange(len(y)), y]
         share = without_own(beta, y) + own[:, None] / (self.m - 1)
@@ -69,7 +81,7 @@ class OneVsRest(BoxProblem):
 
 
 def _signed(values: FloatArray, y: LabelArray) -> FloatArray:
-    """Y_ir times the values: the other sign off the label."""
+    """Y_ir times the values: the sign changes except on the label."""
     own = np.arange(len(y)), y
     signed = 0.0 - values
     signed[own] = values[own]

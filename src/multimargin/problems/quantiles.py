@@ -1,7 +1,7 @@
 """Weighted quantiles of all classes at once, and the one mass at which they balance.
 
 Minimising a sum of hinges C_i [b_r - t_ir]_+ over b_r, and filling class r with a given mass at the least
-cost, are the same problem seen from both sides: sort the levels t_ir, add up their weights.
+cost, are dual to each other. Both sort the levels t_ir and add up their weights.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import numpy as np
 
 from ..system.typing import FloatArray
 
-_ROUNDING = 1e-12  # of the whole mass: sums of weights that are closer count as equal
+_ROUNDING = 1e-12  # sums of weights that differ by less than this share of the whole mass count as equal
 
 
 class Levels:
     """For every class r its levels t_ir in ascending order, with weights w_ir ≥ 0 and the mass up to each.
 
-    A mass M fills class r from its smallest level up. The level reached is the weighted quantile of M: one
-    number, or an interval where M is just the mass of some levels (unbounded where M is nothing or all).
+    A mass M fills class r from its smallest level up. The level reached is the weighted quantile of M. It is
+    one number, or an interval if M is exactly the mass of the first levels (unbounded if M is zero or all).
     """
 
     def __init__(self, t: FloatArray, weight: FloatArray) -> None:
@@ -52,11 +52,23 @@ class Levels:
         return np.asarray(amounts.T)
 
 
+def hinge_bias(S: FloatArray, Y: FloatArray, C: FloatArray) -> FloatArray:
+    """The b of least Σ_i C_i [1 - Y_ir (S_ir + b_r)]_+ for every class r, with targets Y_ir = ±1.
+
+    The kinks are at Y_ir - S_ir, and the slope is the mass of the kinks below b_r minus the mass of the
+    targets 1. So b_r is a weighted quantile; the middle of it if it is an interval.
+    """
+    mass: FloatArray = C @ (Y > 0)
+    low, high = Levels(Y - S, np.broadcast_to(C[:, None], S.shape)).interval(mass)
+    low, high = np.where(np.isfinite(low), low, high), np.where(np.isfinite(high), high, low)
+    return np.asarray(0.5 * (low + high))
+
+
 def balance(levels: Levels, offset: FloatArray) -> float:
     """The mass θ at which the levels of the classes sum to zero, class r holding θ - offset_r.
 
-    Σ_r level_r(θ - offset_r) never falls with θ and jumps only where θ - offset_r is the mass of some levels:
-    bisection over those values finds the θ where it passes zero.
+    Σ_r level_r(θ - offset_r) never falls with θ, and jumps only if some θ - offset_r is the mass of the first
+    levels. Bisection over those values finds the θ at which it passes zero.
     """
     least, most = offset.max(), (levels.total + offset).min()
     theta = (levels.mass + offset[:, None]).ravel()
@@ -74,11 +86,11 @@ def balance(levels: Levels, offset: FloatArray) -> float:
 def inside(low: FloatArray, high: FloatArray) -> FloatArray:
     """The shortest vector of sum zero between two bounds whose sums have zero between them.
 
-    It is clip(λ, low, high), λ a root of its sum, which is piecewise linear with the bounds as breakpoints.
+    It is clip(λ, low, high) with λ a root of its sum, which is piecewise linear between the bounds.
     """
     bounds = np.concatenate([low, high])
     bounds = bounds[np.isfinite(bounds)]
-    far = 1.0 + float(np.abs(bounds).sum())  # beyond it all finite bounds are outweighed
+    far = 1.0 + float(np.abs(bounds).sum())  # beyond this λ the sum has the sign of λ
     points = np.sort(np.append(bounds, [-far, far]))
     sums = np.clip(points[:, None], low, high).sum(axis=1)
     value = np.clip(np.interp(0.0, sums, points), low, high)

@@ -8,8 +8,8 @@ Dual, minimised, over 0 ≤ β_ir ≤ C_i for r ≠ y_i:
 
     D = ½ ⟨α, Kα⟩ - Σ_i α_{i,y_i},    α_ir = -β_ir,  α_{i,y_i} = Σ_r β_ir
 
-It is Crammer & Singer's dual with a larger feasible set: every class has a bound of its own, instead of one
-for all. With G = S - e_y the gradient in β is γ_ir = G_{i,y_i} - G_ir; see ``box.py`` for the conditions.
+It is Crammer & Singer's dual with a larger feasible set: C_i bounds every class by itself, not their sum.
+With G = S - e_y the gradient in β is γ_ir = G_{i,y_i} - G_ir; see ``box.py`` for the conditions.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 from ..system.typing import FloatArray, LabelArray
 from .base import one_hot
 from .box import BoxProblem, solve_clipped, without_own
+from .flows import cheapest_flow, least_loss_bias
 
 
 class WestonWatkins(BoxProblem):
@@ -67,3 +68,11 @@ class WestonWatkins(BoxProblem):
     def spread(self, room: FloatArray, mu: FloatArray, y: LabelArray) -> FloatArray:
         own = mu[y][:, None]
         return self.alpha(room * (own - mu), y)
+
+    def best_bias(
+        self, S: FloatArray, y: LabelArray, C: FloatArray, start: FloatArray | None = None
+    ) -> FloatArray:
+        return least_loss_bias(self, S, y, C, start, joint=False)
+
+    def balanced_vertex(self, G: FloatArray, y: LabelArray, C: FloatArray, sums: FloatArray) -> FloatArray:
+        return cheapest_flow(G, y, C, sums, joint=False).alpha

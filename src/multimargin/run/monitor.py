@@ -6,15 +6,13 @@ import math
 import time
 from collections.abc import Callable, Sequence
 
-from ..engines.base import Engine
-from ..methods.working_sets import Choice
 from ..solution import Status, Trace, TraceRow
 
 Observer = Callable[[TraceRow], object]  # a true answer stops the run
 
 
 class Monitor:
-    """One run's clock, limits and observers.
+    """One run's clock, limits and observers. It is told what happens, and asks nobody.
 
     Parameters
     ----------
@@ -41,7 +39,7 @@ class Monitor:
         return time.perf_counter() - self._start
 
     @property
-    def until(self) -> float:
+    def deadline(self) -> float:
         """time.perf_counter() at the end of the time limit."""
         return math.inf if self._time_limit is None else self._start + self._time_limit
 
@@ -52,21 +50,6 @@ class Monitor:
         if self._time_limit is not None and self.seconds >= self._time_limit:
             return Status.TIME_LIMIT
         return None
-
-    def record(self, engine: Engine, choice: Choice, inner: int) -> Status | None:
-        """Write one iteration of an engine down; the status to stop with if an observer says so."""
-        counts = engine.counts()
-        return self.note(
-            violation=choice.violation,
-            dual=engine.dual,
-            gap=choice.gap,
-            working_set=len(choice.W),
-            inner=inner,
-            rows=counts.rows,
-            hits=counts.hits,
-            evictions=counts.evictions,
-            support=len(engine.support),
-        )
 
     def note(
         self,
@@ -83,21 +66,8 @@ class Monitor:
     ) -> Status | None:
         """Write one iteration down; the status to stop with if an observer says so."""
         self._iteration += 1
-        row = TraceRow(
-            self._iteration,
-            self.seconds,
-            violation,
-            dual,
-            gap,
-            working_set,
-            inner,
-            rows,
-            hits,
-            evictions,
-            support,
-        )
+        facts = violation, dual, gap, working_set, inner, rows, hits, evictions, support
+        row = TraceRow(self._iteration, self.seconds, *facts)
         self.trace.append(row)
-        stop = False
-        for observer in self._observers:
-            stop |= bool(observer(row))
-        return Status.CALLBACK if stop else None
+        stop = [bool(observer(row)) for observer in self._observers]  # all of them are told
+        return Status.CALLBACK if any(stop) else None

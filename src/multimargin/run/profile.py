@@ -1,4 +1,4 @@
-"""Where the time of a fit goes."""
+"""Seconds that a fit spends in each of its phases."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-# kernel rows: computing them; inner: the block subproblems; gradient: G after a step; selection: measuring
-# samples and choosing some; memory: laying samples out, allocating, copying kernel blocks; proof: the
-# float64 certificate.
+# kernel rows: computing them; inner: solving the block subproblems; gradient: updating G after a step;
+# selection: measuring samples and choosing the working set; memory: conversion of the samples, allocation,
+# copies of kernel blocks; proof: the float64 certificate.
 PHASES = ("kernel rows", "inner", "gradient", "selection", "memory", "proof")
 
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
@@ -35,7 +35,7 @@ class Profile:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Time what is done inside as ``name``."""
+        """Count the seconds inside the context as ``name``."""
         self.enter(name)
         try:
             yield
@@ -60,14 +60,14 @@ class Profile:
 
 
 def profile_line(seconds: dict[str, float], total: float) -> str:
-    """The phases and their shares of ``total`` seconds, largest first."""
+    """Return the phases and their shares of ``total`` seconds as text, the largest first."""
     parts = seconds | {"other": max(0.0, total - sum(seconds.values()))}
     ordered = sorted(parts.items(), key=lambda part: -part[1])
     return ", ".join(f"{name} {s:.3g} s ({s / total:.0%})" for name, s in ordered)
 
 
 def timed(phase: str) -> Callable[[_Verb], _Verb]:
-    """Decorator of an engine's verb: its time counts as ``phase`` of ``self.profile``."""
+    """Decorate a method so that its seconds count as ``phase`` of ``self.profile``."""
 
     def decorate(verb: _Verb) -> _Verb:
         @wraps(verb)

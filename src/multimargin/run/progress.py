@@ -1,4 +1,4 @@
-"""Telling the user how a long fit goes: a progress bar, or lines, or scikit-learn callbacks."""
+"""Reports on a running fit: a progress bar, lines on stderr, or scikit-learn callbacks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _EVERY = 0.2  # seconds between two messages
 class Progress:
     """Observer that shows how far the violation has come from its first value down to ``tol``.
 
-    ``verbose`` 1 shows a bar (or, without tqdm, lines); 2 shows lines in any case, and where the time went.
+    ``verbose=1`` shows a bar, or lines if tqdm is not installed. ``verbose=2`` always shows lines, and at the
+    end the seconds of each phase.
     """
 
     def __init__(self, tol: float, verbose: int, name: str = "KernelSVC") -> None:
@@ -59,7 +60,7 @@ class Progress:
         return int(100 * min(max(share, 0.0), 1.0))
 
     def finish(self, solution: Certified) -> None:
-        """Say how the run ended."""
+        """Report how the run ended."""
         message = f"{solution.status} gap {solution.gap:.3g} of {solution.primal:.6g}"
         if self._bar is not None:
             self._bar.set_postfix_str(message, refresh=False)
@@ -83,8 +84,8 @@ class Progress:
 class SklearnCallbacks:
     """Observer that passes iterations on to scikit-learn callbacks (scikit-learn ≥ 1.9).
 
-    One task an iteration, at most one every ``_EVERY`` seconds: a method that takes 100,000 tiny steps
-    must not spend its time in hooks.
+    An iteration becomes a task, but at most one every ``_EVERY`` seconds: a method that takes 100,000 tiny
+    steps must not spend its time in callbacks.
     """
 
     def __init__(

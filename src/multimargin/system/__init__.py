@@ -1,1 +1,1 @@
-"""What every other room stands on: types, forms of data, threads, memory, warnings."""
+"""Array types, forms of data, threads, memory and warnings. Every other room may import it."""

@@ -1,4 +1,4 @@
-"""Samples in one of the few forms that the rest of the package knows."""
+"""Conversion of samples to the few types and layouts that the rest of the package accepts."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import scipy.sparse as sp
 
 from .typing import Data
 
-# What data may be stored as: these are kept as they are, other integers become 16-bit or floating-point.
+# Types that are kept as they are. Other integers become int16 if they fit, else float64.
 _KEPT = (np.float64, np.float32, np.uint8, np.int8, np.int16)
-# What scikit-learn's validation is asked for; anything else becomes float64.
+# Types that scikit-learn's validation lets through; it converts anything else to float64.
 STORED = [*_KEPT, np.bool_, np.uint16, np.int32, np.uint32, np.int64, np.uint64]
 
 
 def without_duplicates(X: Data) -> Data:
-    """Sparse data with every entry once."""
+    """Sum up duplicate entries of sparse data; dense data are returned as they are."""
     if sp.issparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -22,7 +22,7 @@ def without_duplicates(X: Data) -> Data:
 
 
 def canonical(X: Data) -> Data:
-    """Data in one of the few types the engines know, sparse data without duplicate entries."""
+    """Convert ``X`` to a type that the engines accept, without duplicate entries if it is sparse."""
     X = without_duplicates(X)
     if X.dtype in _KEPT:
         return X
@@ -37,12 +37,12 @@ def canonical(X: Data) -> Data:
 
 
 def same_storage(A: Data, B: Data) -> tuple[Data, Data]:
-    """Both dense or both CSR: if one is sparse, the other becomes sparse too."""
+    """Return both arrays dense or both CSR: if one is sparse, the other becomes sparse too."""
     if sp.issparse(A) == sp.issparse(B):
         return A, B
     return sp.csr_array(A), sp.csr_array(B)
 
 
 def features_per_sample(X: Data) -> float:
-    """Stored values a row: the number of features, for sparse data of those present."""
+    """Mean number of stored values per row: the number of features if ``X`` is dense."""
     return float(X.nnz / max(1, X.shape[0])) if sp.issparse(X) else float(X.shape[1])

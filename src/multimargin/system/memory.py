@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 
 CACHE_SHARE = 0.5  # of the free memory, for cache_size="auto"
-_SMALL = 512  # samples: all that is ever made of their kernel values takes a few MB
+_SMALL = 512  # samples; their kernel matrix and all its copies take a few MB
 _SMALL_BYTES = 256 << 20
-_FALLBACK = 2 << 30  # where the system does not say how much is free
+_FALLBACK = 2 << 30  # if the system does not say how much is free
 
 
 def available_bytes() -> int:
-    """Memory that can be used without swapping, as far as the system tells."""
+    """Bytes that can be used without swapping, as far as the system reports them."""
     free = [value for value in (_meminfo(), _cgroup()) if value is not None]
     if free:
         return min(free)
@@ -25,7 +25,8 @@ def available_bytes() -> int:
 def cache_bytes(cache_size: float | str, n: int) -> int:
     """Bytes for kernel rows of ``n`` samples: ``cache_size`` MB (10**6 bytes), or a share of the free memory.
 
-    For few samples the system is not asked: that would take longer than their kernel matrix.
+    For at most ``_SMALL`` samples the free memory is not read, because reading it takes longer than computing
+    their kernel matrix.
     """
     if cache_size == "auto":
         return _SMALL_BYTES if n <= _SMALL else int(CACHE_SHARE * available_bytes())

@@ -1,4 +1,4 @@
-"""How many threads run, ours and BLAS's."""
+"""The number of threads that run, in our own code and in BLAS."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def _after_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    # libgomp's threads do not survive a fork: a child that started a parallel region would hang.
+    # libgomp's threads do not survive a fork: a parallel region in the child would hang.
     os.register_at_fork(after_in_child=_after_fork)
 
 
 def effective_threads(n_threads: int | None) -> int:
-    """The number of threads to use; None is every core this process may use."""
+    """Return the number of threads to use; None means every core that this process may use."""
     if _forked or not _core.openmp():
         return 1
     if n_threads is None:
@@ -37,7 +37,7 @@ def effective_threads(n_threads: int | None) -> int:
 
 @functools.lru_cache(maxsize=1)
 def _cores(affinity: frozenset[int] | None, most: str | None) -> int:
-    """The count by joblib, which reads files; asked for again where what may change in a process did."""
+    """Return joblib's count. It reads files, so it is cached until one of the arguments changes."""
     return int(joblib.cpu_count())
 
 

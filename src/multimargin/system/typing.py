@@ -10,4 +10,4 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 LabelArray = NDArray[np.int32]
-Data = Any  # a C-contiguous float array (n, d), or a scipy.sparse CSR matrix or array
+Data = Any  # a C-contiguous array (n, d), or a scipy.sparse CSR matrix or array

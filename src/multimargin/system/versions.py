@@ -1,4 +1,4 @@
-"""What a bug report needs: versions, and what the native part was built with."""
+"""Facts for a bug report: versions, and how the native module was built."""
 
 import platform
 import sys
@@ -10,7 +10,7 @@ _PACKAGES = ("multimargin", "numpy", "scipy", "scikit-learn", "threadpoolctl")
 
 
 def show_versions() -> None:
-    """Print the versions of multimargin and its dependencies, and facts about the native part."""
+    """Print the versions of multimargin and its dependencies, and how the native module was built."""
     facts = {"python": sys.version.split()[0], "platform": platform.platform()}
     facts |= {name: version(name) for name in _PACKAGES}
     facts["instruction set"] = _core.instruction_set()

@@ -1,7 +1,7 @@
-"""Load the native module with OpenMP threads that sleep, not spin, while they wait.
+"""Load the native module with OpenMP threads that sleep, instead of spinning, while they wait.
 
-Spinning barriers collapse when cores are shared with other processes. The policy is read once, when the
-OpenMP library is loaded, so it is set just for the import and then put back. A user's own choice wins.
+A spinning barrier becomes very slow when other processes use the same cores. OpenMP reads the policy once,
+when its library is loaded, so the variable is set for the import only. A value set by the user is left alone.
 """
 
 from __future__ import annotations

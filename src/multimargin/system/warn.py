@@ -1,4 +1,4 @@
-"""Warnings that point at the user's own line."""
+"""Warnings reported at a line of the user's program."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warnings
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn at the line of the user's program that called us, through scikit-learn's decorators or not."""
+    """Warn at the innermost line of the call stack that is neither ours nor scikit-learn's."""
     level = 1
     frame = sys._getframe()
     while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in ("multimargin", "sklearn"):

@@ -17,6 +17,7 @@ import scipy.linalg.cython_blas
 import scipy.sparse as sp
 
 from ... import _core
+from ...inner import work
 from ...kernels import Kernel, Polynomial
 from ...system.data import features_per_sample
 from ...system.typing import Data, FloatArray
@@ -105,7 +106,7 @@ class Layout:
     def work(self, X: Data) -> float:
         """Roughly the arithmetic of a kernel value of ``X``, in multiplications of floating-point numbers."""
         features = features_per_sample(X)
-        return 20 + features / (1 if self.grid is None else 4)
+        return work.KERNEL_VALUE + features / (1 if self.grid is None else work.INTEGERS)
 
     def spec(self, offset: float) -> _core.KernelSpec:
         """The kernel's native parameters."""

@@ -3,42 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ... import _core
+from ...inner import work
 from ...kernels import Kernel
 from ...system.typing import Data, FloatArray
 from .layouts import Layout
 
-_CALL_FLOPS = 5e9  # of one native call
-_CALL_ROWS = 256  # at least, and a multiple, of a call
+_CALL_ROWS = 256  # the rows of one native call are a multiple of this
 
 
 @dataclass(frozen=True)
-class Scorer:
+class SupportScorer:
     """Σ_i (K(x, sv_i) + offset) coef_i in native calls, each short enough that Ctrl-C is heard after it."""
 
     spec: _core.KernelSpec
     sv: _core.Samples
     sv_scale: FloatArray | None
     coef: FloatArray
-    n_threads: int
 
-    def steps(self, n: int, work: float) -> Iterator[tuple[int, int]]:
-        """First and last row of each call for ``n`` samples whose kernel values take ``work`` each."""
-        step = max(1, int(_CALL_FLOPS / (max(1, self.sv.n) * work)) // _CALL_ROWS) * _CALL_ROWS
+    def steps(self, n: int, cost: float) -> Iterator[tuple[int, int]]:
+        """First and last row of each call for ``n`` samples whose kernel values take ``cost`` each."""
+        step = max(1, int(work.SCORES_CALL / (max(1, self.sv.n) * cost)) // _CALL_ROWS) * _CALL_ROWS
         for first in range(0, n, step):
             yield first, min(first + step, n)
 
     def __call__(
-        self, x: _core.Samples, first: int, last: int, scale: FloatArray | None, out: FloatArray
+        self,
+        x: _core.Samples,
+        first: int,
+        last: int,
+        scale: FloatArray | None,
+        out: FloatArray,
+        n_threads: int,
     ) -> None:
-        coef = np.ascontiguousarray(self.coef)
+        """The scores of ``x[first:last]``, into ``out``."""
         _core.kernel_scores(
-            self.spec, self.sv, coef, x, first, last, self.sv_scale, scale, out, self.n_threads
+            self.spec, self.sv, self.coef, x, first, last, self.sv_scale, scale, out, n_threads
         )
+
+
+@dataclass
+class LaidOutScorer:
+    """Scores of any data against support vectors, each part of the data in the first layout that holds it.
+
+    The support vectors are laid out when a layout is needed for the first time, and stay so.
+    """
+
+    layouts: list[Layout]
+    offset: float
+    support: Data
+    coef: FloatArray
+    _scorers: dict[int, SupportScorer] = field(default_factory=dict)
+
+    def _scorer(self, k: int) -> SupportScorer:
+        if k not in self._scorers:
+            layout, coef = self.layouts[k], np.ascontiguousarray(self.coef)
+            sv, scale = layout.samples(self.support), layout.scale(self.support)
+            self._scorers[k] = SupportScorer(layout.spec(self.offset), sv, scale, coef)
+        return self._scorers[k]
+
+    def __call__(self, X: Data, n_threads: int, out: FloatArray) -> None:
+        """The scores of the rows of ``X``, into ``out``."""
+        for first, last in self._scorer(0).steps(X.shape[0], self.layouts[0].work(X)):
+            part = X[first:last]
+            k = next(k for k, layout in enumerate(self.layouts) if layout.holds(part))
+            samples, scale = self.layouts[k].samples(part), self.layouts[k].scale(part)
+            self._scorer(k)(samples, 0, last - first, scale, out[first:last], n_threads)
 
 
 def scoring_layouts(kernel: Kernel, support: Data, dtype: str) -> list[Layout]:
@@ -46,29 +80,3 @@ def scoring_layouts(kernel: Kernel, support: Data, dtype: str) -> list[Layout]:
     grid = Layout.of_grid(kernel, support)
     integer = [] if grid is None else [grid, grid.widened()]
     return [layout for layout in integer if layout is not None] + [Layout.of_floats(kernel, support, dtype)]
-
-
-def native_scores(
-    layouts: list[Layout],
-    offset: float,
-    support: Data,
-    coef: FloatArray,
-    X: Data,
-    n_threads: int,
-    out: FloatArray,
-) -> None:
-    """Scores of the rows of ``X`` into ``out``, each part in the first layout that holds it."""
-    scorers: dict[int, Scorer] = {}
-
-    def scorer(k: int) -> Scorer:
-        layout = layouts[k]
-        if k not in scorers:
-            sv, scale = layout.samples(support), layout.scale(support)
-            scorers[k] = Scorer(layout.spec(offset), sv, scale, coef, n_threads)
-        return scorers[k]
-
-    for first, last in scorer(0).steps(X.shape[0], layouts[0].work(X)):
-        part = X[first:last]
-        k = next(k for k, layout in enumerate(layouts) if layout.holds(part))
-        scale = layouts[k].scale(part)
-        scorer(k)(layouts[k].samples(part), 0, last - first, scale, out[first:last])

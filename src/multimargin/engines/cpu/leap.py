@@ -18,19 +18,18 @@ right. The point found is optimal for the approximate kernel, and a start for th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from ..inner.predictor_corrector import PairProblem
-from ..problems.crammer_singer import coefficients
-from ..system.typing import FloatArray, LabelArray
-from .base import Engine
+from ...inner import work
+from ...inner.predictor_corrector import PairProblem
+from ...problems.crammer_singer import coefficients
+from ...system.typing import FloatArray, LabelArray
+from ..base import LowRank
+from .state import State
 
-_WORK_OF_DESCENT = 2.0  # multiply-adds that take as long as one unit of descent's work
-_TYPICAL_STEPS = 30
 _ERROR_WEIGHT = 10.0  # √C trace(K - L Lᵀ) times this is how much longer the way from the leap will be
 _RANK_DONE = 1e-12  # of the largest K_ii: nothing is left to factor
 _COUPLED = 0.05  # of the sample's largest Q_rr: classes whose coupling enters the matrix
@@ -40,82 +39,66 @@ _CHUNK = 2048  # samples at once
 _CG_STEPS = 60
 _CG_SHARE = 1e-18  # of the squared residual
 
-
-@dataclass(frozen=True)
-class LowRank:
-    """When to leap.
-
-    Parameters
-    ----------
-    most : int
-        Largest rank.
-    hopeless : float
-        No leap where what is left of the kernel makes the way from there to the optimum so many times longer.
-    max_iter : int
-        Largest number of steps.
-    """
-
-    handles: ClassVar[frozenset[str]] = frozenset({"simplex"})
-    most: int = 40
-    hopeless: float = 100.0
-    max_iter: int = 60
+Column = Callable[[int], FloatArray]  # kernel values of a sample against all
 
 
 class Leap:
     """One fit's leap: taken once, when all blocks so far have cost as much as it will."""
 
-    def __init__(self, rule: LowRank, engine: Engine) -> None:
-        self.rule, self.engine = rule, engine
+    def __init__(self, rule: LowRank, state: State, diagonal: FloatArray, column: Column) -> None:
+        self.rule, self.state, self.diagonal, self.column = rule, state, diagonal, column
         self.due = self._work(1)
         self.factor: FloatArray | None = None
 
-    def take(self, tol: float) -> bool:
-        """Leap if it is time, and some sample violates. Returns whether the engine's point changed."""
-        task, engine = self.engine.task, self.engine
-        if engine.work * _WORK_OF_DESCENT < self.due or not len(engine.worst(1, above=tol).ids):
-            return False
+    def point(self, tol: float, done: int, memory: int) -> FloatArray | None:
+        """The alpha to leap to, if ``done`` units of work make it due and some sample violates.
+
+        None if it is not due, or would take more than ``memory`` bytes.
+        """
+        state = self.state
+        if done * work.LEAP < self.due or not state.select(1, "psi", "psi", tol, "all", False).above:
+            return None
         if self.factor is None:
             self.factor = self._plan()
-            if engine.work * _WORK_OF_DESCENT < self.due:
-                return False
+            if done * work.LEAP < self.due:
+                return None
         self.due = np.inf
-        if self._bytes(self.factor.shape[1]) > engine.workspace_bytes():
-            return False
-        problem = _LowRankProblem(self.factor, engine.diagonal, task.y, task.C, task.m)
+        if self._bytes(self.factor.shape[1]) > memory:
+            return None
+        problem = _LowRankProblem(self.factor, self.diagonal, state.y, state.C, state.m)
         problem.minimise(tol, self.rule.max_iter)
-        return engine.move(problem.coefficients())
+        return problem.coefficients()
 
     def _plan(self) -> FloatArray:
         """Factor the kernel, and choose the rank: work × how much longer the rest of the way will be."""
-        L, traces = pivoted_cholesky(self.engine, self.rule.most)
+        L, traces = pivoted_cholesky(self.diagonal, self.column, self.rule.most)
         if not len(traces):  # K = 0: nothing to approximate
             self.due = np.inf
             return L
-        longer = 1.0 + _ERROR_WEIGHT * np.sqrt(self.engine.task.C.max()) * traces
+        longer = 1.0 + _ERROR_WEIGHT * np.sqrt(self.state.C.max()) * traces
         works = np.array([self._work(k + 1) for k in range(len(traces))])
         best = int(np.argmin(works * longer))
         self.due = works[best] if longer[best] <= self.rule.hopeless else np.inf
         return np.ascontiguousarray(L[:, : best + 1])
 
     def _work(self, rank: int) -> float:
-        n, size = self.engine.n, self.engine.m * rank
-        return _TYPICAL_STEPS * (n * (0.2 * size**2 + 40.0 * size + 150.0 * self.engine.m) + size**3 / 3)
+        n, m, size = self.state.n, self.state.m, self.state.m * rank
+        return work.LEAP_STEPS * (n * (0.2 * size**2 + 40.0 * size + 150.0 * m) + size**3 / 3)
 
     def _bytes(self, rank: int) -> int:
-        n, m = self.engine.n, self.engine.m
+        n, m = self.state.n, self.state.m
         return 8 * (20 * n * m + 3 * n * rank + (m * rank) ** 2 + m * rank * min(n, _CHUNK))
 
 
-def pivoted_cholesky(engine: Engine, most: int) -> tuple[FloatArray, FloatArray]:
+def pivoted_cholesky(diagonal: FloatArray, column: Column, most: int) -> tuple[FloatArray, FloatArray]:
     """L, and trace(K - L Lᵀ) after each of its columns; the next pivot is the sample with most left."""
-    rest, L, traces = engine.diagonal.copy(), np.zeros((engine.n, most), order="F"), []
+    rest, L, traces = diagonal.copy(), np.zeros((len(diagonal), most), order="F"), []
     least = _RANK_DONE * rest.max()
     for k in range(most):
         pivot = int(np.argmax(rest))
         if rest[pivot] <= least:
             break
-        column = engine.column(pivot) - L[:, :k] @ L[pivot, :k]
-        L[:, k] = column / np.sqrt(rest[pivot])
+        L[:, k] = (column(pivot) - L[:, :k] @ L[pivot, :k]) / np.sqrt(rest[pivot])
         rest = np.maximum(rest - L[:, k] ** 2, 0.0)
         traces.append(float(rest.sum()))
     return L[:, : len(traces)], np.array(traces)

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 from oracle import assert_feasible, certify, full_alpha, kernel_matrix, one_hot, solve_crammer_singer
 
-import multimargin.inner.interior_point as interior_point
 from multimargin import KernelSVC
-from multimargin.inner import Block, CoordinateDescent
-from multimargin.inner.interior_point import InteriorPoint
+from multimargin.inner import Block, CoordinateDescent, InteriorPoint, undecided_interior_point
 from multimargin.methods import METHODS
 from multimargin.problems import CrammerSinger
 from multimargin.system.threads import blas_threads
@@ -136,7 +134,7 @@ def test_cut_short_it_is_no_worse(max_iter):
 
 
 def test_without_a_factor_it_is_no_worse(monkeypatch):
-    monkeypatch.setattr(interior_point._Face, "_factor", lambda self, D: False)
+    monkeypatch.setattr(undecided_interior_point._Undecided, "_factor", lambda self, D: False)
     assert untouched(half_solved(sweeps=60))
 
 
@@ -197,7 +195,7 @@ def test_nearly_singular_fits_are_certified(n, gamma, C):
 @pytest.mark.skipif(os.name != "posix", reason="SIGINT needs a POSIX system")
 def test_interrupted_inside_it_keeps_a_feasible_model(monkeypatch):
     """Ctrl-C in the third step of the interior point method."""
-    factor, steps = interior_point._Face._factor, []
+    factor, steps = undecided_interior_point._Undecided._factor, []
 
     def interrupting(self, D):
         steps.append(1)
@@ -205,7 +203,7 @@ def test_interrupted_inside_it_keeps_a_feasible_model(monkeypatch):
             os.kill(os.getpid(), signal.SIGINT)
         return factor(self, D)
 
-    monkeypatch.setattr(interior_point._Face, "_factor", interrupting)
+    monkeypatch.setattr(undecided_interior_point._Undecided, "_factor", interrupting)
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     X, y = hard(600)
     try:

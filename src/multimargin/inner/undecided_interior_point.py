@@ -1,18 +1,19 @@
-"""A primal-dual interior point method for the undecided part of a block.
+"""An interior point method that finishes a block of the Crammer-Singer machine: it solves what is undecided.
 
-Coordinate descent finds out quickly which coefficients are at their bounds, and then creeps where the kernel
-is nearly singular (small gamma, large C). What is left is small: the pairs (i, r) off their bounds, or about
-to be. Over those the predictor-corrector method is used, where H is block diagonal over classes, K between
-the samples that have the class, and its system
+Coordinate descent quickly finds out which coefficients are at their bounds. After that it is slow if the
+kernel is nearly singular (small gamma, large C). What is left is small: the pairs (sample, class) that are
+off their bounds or about to leave them. They are solved by the predictor-corrector method. Its H is block
+diagonal over classes, with K between the samples that have the class, and its system
 
     (H + D) dz - Aᵀ dλ = t,   A dz = u
 
-is solved by one Cholesky factor a class, and one of A (H + D)⁻¹ Aᵀ, as many rows as there are samples.
+is solved by one Cholesky factor per class and one of A (H + D)⁻¹ Aᵀ, which has one row per sample.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import ClassVar, Self
 
 import numpy as np
@@ -23,38 +24,36 @@ from ..problems.crammer_singer import coefficients, simplex_point
 from ..system.typing import FloatArray, IntArray
 from .base import Finisher
 from .block import Block
-from .predictor_corrector import PairProblem
+from .predictor_corrector import PairProblem, cholesky
+from .work import INTERIOR_POINT, INTERIOR_POINT_STEPS
 
-_EPS_SHARE = 0.2  # of eps: the rest is for rounding z to its bounds
-_WORK_OF_DESCENT = 3.0  # multiply-adds of a step that take as long as one unit of descent's work
-_TYPICAL_STEPS = 12
-_RIDGES = (0.0, 1e-7, 1e-6, 1e-5)  # of the largest K_ii, tried in turn
+_EPS_SHARE = 0.2  # of eps; the rest is for rounding z to its bounds
+_RIDGES = (0.0, 1e-7, 1e-6, 1e-5)  # shares of the largest K_ii, tried in turn
 
 
 @dataclass(frozen=True)
 class InteriorPoint(Finisher):
-    """Interior point over the undecided samples of a block; leaves it as it is where those are too many.
+    """Interior point over the undecided samples of a block; leaves it as it is if those are too many.
 
     Parameters
     ----------
     most : int
         Largest number of undecided samples.
     most_work : float
-        Largest number of multiply-adds of a step.
+        Largest number of multiply-adds per step.
     most_bytes : float
         Largest memory for its matrices.
     latest : float
-        Used only for blocks wanted more exactly than this: before, the classes of most samples are undecided.
+        Used only if eps is at most this. With a larger eps the classes of most samples are undecided.
     max_iter : int
         Largest number of steps.
 
     Examples
     --------
-    A kernel so nearly singular that coordinate descent alone would creep:
+    A kernel so nearly singular that coordinate descent alone is slow:
 
     >>> from multimargin import Decomposition, KernelSVC
-    >>> from multimargin.inner import CoordinateDescent
-    >>> from multimargin.inner import InteriorPoint
+    >>> from multimargin.inner import CoordinateDescent, InteriorPoint
     >>> from multimargin.working_set import Growing
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -63,7 +62,7 @@ class InteriorPoint(Finisher):
     True
     """
 
-    name: ClassVar[str] = "interior-point"
+    name: ClassVar[str] = "undecided-interior-point"
     handles: ClassVar[frozenset[str]] = frozenset({"simplex"})
     measure: ClassVar[str] = "psi"
     most: int = 3000
@@ -76,18 +75,18 @@ class InteriorPoint(Finisher):
         rows, listed = self.undecided(block)
         if not len(rows) or not self._affords(listed):
             return 0
-        face = _Face(block, rows, listed)
-        steps = face.minimise(_EPS_SHARE * eps, self.max_iter)
-        alpha = face.coefficients()
+        inside = _Undecided(block, rows, listed)
+        steps = inside.minimise(_EPS_SHARE * eps, self.max_iter)
+        alpha = inside.coefficients()
         delta = alpha - block.alpha[rows]
-        if not face.change(block.G[rows], delta) < 0:
+        if not inside.change(block.G[rows], delta) < 0:
             return 0
         block.alpha[rows] = alpha
         block.shift_gradient(rows, delta)
         return steps
 
     def within(self, work: int, memory: int) -> Self:
-        most = min(self.most_work, work * _WORK_OF_DESCENT / _TYPICAL_STEPS)
+        most = min(self.most_work, work * INTERIOR_POINT / INTERIOR_POINT_STEPS)
         return replace(self, most_work=most, most_bytes=min(self.most_bytes, memory))
 
     def fits(self, block: Block, eps: float) -> bool:
@@ -98,10 +97,10 @@ class InteriorPoint(Finisher):
         return int(free.sum()) <= self.most and self._affords(active[free])
 
     def _affords(self, listed: np.ndarray) -> bool:
-        """Whether a step over the listed pairs (samples × classes) keeps to the limits.
+        """Whether a step over the listed pairs (samples × classes) is within the limits.
 
-        Multiply-adds: a factor and an inverse of every class's block, a factor over the samples. Memory: the
-        block and its inverse of every class, one more of the largest, and the matrix over the samples.
+        Multiply-adds: a factor and an inverse of each class's block, and a factor over the samples. Memory:
+        each class's block and its inverse, copies of the largest block, and the matrix over the samples.
         """
         u, s = listed.sum(axis=0, dtype=np.float64), float(len(listed))
         work = (u**3).sum() + s**3 / 3
@@ -109,10 +108,10 @@ class InteriorPoint(Finisher):
         return bool(work <= self.most_work and size <= self.most_bytes)
 
     def undecided(self, block: Block) -> tuple[IntArray, np.ndarray]:
-        """Samples with a choice of classes to put weight on, and which classes these are.
+        """Samples that could put weight on several classes, and which classes these are.
 
-        The gap of a sample is how far its best class without weight is from those with weight; of one with
-        several classes that have weight it is 0.
+        The gap of a sample is how far its best class without weight is below those with weight. It is 0 if
+        several classes have weight.
         """
         z = simplex_point(block.alpha, block.y, block.C)
         active = z > ON_BOUND * block.C[:, None]
@@ -129,20 +128,19 @@ class InteriorPoint(Finisher):
         return rows, active[rows] | (block.G[rows] >= top - violation)
 
 
-class _Face(PairProblem):
+class _Undecided(PairProblem):
     """The problem over the listed pairs of some samples."""
 
     def __init__(self, block: Block, rows: IntArray, listed: np.ndarray) -> None:
-        self.y, self.C, self.m = block.y[rows], block.C[rows], block.G.shape[1]
+        self.y, self.C = block.y[rows], block.C[rows]
         self.diagonal = block.diagonal[rows]
-        self.sample = [np.flatnonzero(listed[:, r]) for r in range(self.m)]
-        ends = np.cumsum([len(s) for s in self.sample])
-        self.part = [slice(end - len(s), end) for s, end in zip(self.sample, ends, strict=True)]
-        self.of = np.concatenate(self.sample)
-        self.r = np.repeat(np.arange(self.m), [len(s) for s in self.sample])
+        self.r, self.of = np.nonzero(listed.T)
+        starts = np.unique(self.r, return_index=True)[1]
+        self.part = [slice(a, b) for a, b in pairwise([*starts, len(self.r)])]  # of each class that is listed
+        self.sample = [self.of[part] for part in self.part]
         self.H = [block.K[np.ix_(rows[s], rows[s])].astype(np.float64) for s in self.sample]
-        self.fixed = np.where(listed, 0.0, simplex_point(block.alpha[rows], self.y, self.C))
-        z = simplex_point(block.alpha[rows], self.y, self.C)[self.of, self.r]
+        whole = simplex_point(block.alpha[rows], self.y, self.C)
+        self.fixed, z = np.where(listed, 0.0, whole), whole[self.of, self.r]
         self.budget = np.asarray(np.bincount(self.of, z, len(rows)), dtype=np.float64)
         inside = self.budget[self.of] / np.bincount(self.of)[self.of]
         self.z = 0.9 * z + 0.1 * inside
@@ -157,29 +155,14 @@ class _Face(PairProblem):
         schur = np.zeros((len(self.C), len(self.C)))
         self.inverse = []
         for H, part, s in zip(self.H, self.part, self.sample, strict=True):
-            inverse = self._inverse(H, D[part])
-            if inverse is None:
+            factor = cholesky(H, D[part], _RIDGES)
+            if factor is None:
                 return False
-            self.inverse.append(inverse)
-            schur[np.ix_(s, s)] += inverse
+            lower = np.tril(lapack.dpotri(factor, lower=1, overwrite_c=1)[0])
+            self.inverse.append(lower + np.tril(lower, -1).T)
+            schur[np.ix_(s, s)] += self.inverse[-1]
         self.schur, failed = lapack.dpotrf(schur, lower=1, overwrite_a=1)
         return not failed
-
-    def _inverse(self, H: FloatArray, D: FloatArray) -> FloatArray | None:
-        """(H + D + ρ)⁻¹ with the smallest ρ of a few that makes the matrix positive definite, or None.
-
-        float32 rounds the kernel of a nearly singular block to an indefinite one. With ρ the step is that of
-        the problem with ½ ρ ‖Δz‖² about the current point added: shorter, towards the same optimum.
-        """
-        if not len(D):
-            return H
-        for share in _RIDGES:
-            M = H + np.diag(D + share * H.diagonal().max())
-            factor, failed = lapack.dpotrf(M.T, lower=1, overwrite_a=1)  # M.T is M, as LAPACK lays it out
-            if not failed:
-                inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
-                return np.asarray(np.tril(inverse) + np.tril(inverse, -1).T)
-        return None
 
     def _solve(self, t: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         forward = self._apply(t)
@@ -196,6 +179,6 @@ class _Face(PairProblem):
         return coefficients(z, self.y, self.C)
 
     def change(self, G: FloatArray, delta: FloatArray) -> float:
-        """By how much a step of α changes the dual: ⟨G, Δ⟩ + ½ ⟨Δ, H Δ⟩."""
+        """The change of the dual by a step Δ of α: ⟨G, Δ⟩ + ½ ⟨Δ, H Δ⟩."""
         d = delta[self.of, self.r]
         return float(G[self.of, self.r] @ d + 0.5 * d @ self._multiply(d))

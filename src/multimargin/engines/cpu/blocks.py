@@ -1,0 +1,171 @@
+"""The kernel block of a working set: five ways to have one, the cheapest that serves.
+
+one sample          its diagonal entry
+a set for once      gathered from cached rows, the rest computed            ``Block``
+a growing set       kept from round to round (``kept_block.py``)            ``Block``
+all samples       the row store itself, once it holds all rows            ``Block``
+uncoupled classes rows of the store; each class uses its own part         ``StoreBlock``
+pairs of samples  room for some rows, each computed when it is needed     ``LazyBlock``
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...inner.block import Block
+from ...run.profile import Profile, timed
+from ...system.typing import FloatArray, IntArray
+from ..base import EngineOptions
+from .kept_block import KeptBlock
+from .kernel_values import FLOAT64_SAMPLES, NativeValues
+from .row_store import RowStore
+from .state import State
+
+# Above this share of pairs (sample, class) with weight, whole kernel rows are faster than those of a class.
+_DENSE = 0.08
+
+
+@dataclass
+class StoreBlock(Block):
+    """A block whose K is the row store. Sample W[i] has row slots[i]; those with -1 cannot move."""
+
+    slots: IntArray
+
+    @property
+    def movable(self) -> int:
+        return int(np.count_nonzero(self.slots >= 0))
+
+
+@dataclass
+class LazyBlock(Block):
+    """A block whose K is only room for rows; the solver computes or copies those that it needs."""
+
+    source: dict[str, Any]  # where it gets them: arguments of ``_core.pair_descent``
+
+
+class Blocks:
+    """Makes the blocks of one fit."""
+
+    def __init__(
+        self, state: State, rows: RowStore, diagonal: FloatArray, options: EngineOptions, profile: Profile
+    ) -> None:
+        self.state, self.rows, self.diagonal, self.profile = state, rows, diagonal, profile
+        self.options, self.budget, self.dtype = options, rows.budget, rows.values.dtype
+        self._kept: KeptBlock | None = None
+        self._lazy_room = np.empty(0, dtype=self.dtype)
+
+    @property
+    def work_space(self) -> np.ndarray | None:
+        """Memory in which a solver may copy parts of a kept block."""
+        return None if self._kept is None else self._kept.room
+
+    @property
+    def _is_lazy(self) -> bool:
+        """Whether growing blocks are lazy; a small kernel matrix is as soon computed as a whole."""
+        native = self.state.problem.balanced and isinstance(self.rows.values, NativeValues)
+        return self.options.lazy_blocks and native and self.state.n > FLOAT64_SAMPLES
+
+    @property
+    def largest(self) -> int:
+        """The largest working set whose block fits the memory budget."""
+        return self.state.n if self._is_lazy else self.budget.largest_block
+
+    def _block(self, W: IntArray, K: np.ndarray) -> Block:
+        s = self.state
+        return Block(W, K, self.diagonal[W], s.alpha[W], s.G[W], s.y[W], s.C[W])
+
+    @timed("memory")
+    def once(self, W: IntArray) -> Block:
+        """The block of a set that will not come again."""
+        K = np.empty((1, 1), dtype=self.dtype) if len(W) == 1 else self._gathered(W)
+        np.fill_diagonal(K, self.diagonal[W])
+        return self._block(W, K)
+
+    def _gathered(self, W: IntArray) -> np.ndarray:
+        """K_WW from cached rows if there are any, by symmetry too; the rest computed."""
+        K = np.empty((len(W), len(W)), dtype=self.dtype)
+        slots = self.rows.cache.peek(W)
+        known, unknown = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
+        for i in known:
+            np.take(self.rows.kept[slots[i]], W, out=K[i], mode="clip")
+        if len(known) and len(unknown):
+            K[np.ix_(unknown, known)] = K[np.ix_(known, unknown)].T
+        if len(unknown):
+            K[np.ix_(unknown, unknown)] = self.rows.between(W[unknown], W[unknown])
+        return K
+
+    @timed("memory")
+    def growing(self, W: IntArray) -> Block:
+        """The block of a set that has most samples of the one before, and perhaps more of these."""
+        if self._is_lazy:
+            return self._lazy(W)
+        if (by_class := self._by_class(W)) is not None:
+            return by_class
+        if self._kept is None:
+            self._kept = KeptBlock(self.state.n, self.largest, self.dtype)
+        return self._whole_store(W) or self._grown(W, self._kept)
+
+    def _lazy(self, W: IntArray) -> LazyBlock:
+        W = np.sort(W)  # so that copies of cached rows read memory forwards
+        rows, values = self.budget.lazy_room(len(W))
+        size = rows * len(W)
+        if len(self._lazy_room) < size:
+            self._lazy_room = np.empty(max(size, values), dtype=self.dtype)
+        assert isinstance(self.rows.values, NativeValues)
+        source = {
+            "kernel": self.rows.values.row_by_row(W),
+            "store": self.rows.kept,
+            "slots": self.rows.cache.peek(W),
+            "columns": W,
+        }
+        K = self._lazy_room[:size].reshape(rows, len(W))
+        return LazyBlock(**vars(self._block(W, K)), source=source)
+
+    @property
+    def _plain_diagonal(self) -> bool:
+        """Whether the block's diagonal is the kernel's own."""
+        return self.state.ridge is None and bool(self.diagonal.min() > 0)
+
+    def _by_class(self, W: IntArray) -> StoreBlock | None:
+        """For descent class by class: rows of the store, of all samples if many pairs have weight.
+
+        None if the machine's classes are coupled, or the rows of ``W`` do not fit the store.
+        """
+        state, cache = self.state, self.rows.cache
+        if not self.options.lazy_blocks or state.problem.coupled or not self._plain_diagonal:
+            return None
+        if len(W) > cache.capacity:
+            return None
+        self.rows.load(W[cache.peek(W) < 0])
+        if cache.peek(W).min() < 0:
+            return None
+        if np.count_nonzero(state.alpha) > _DENSE * state.alpha.size:
+            W = np.arange(state.n)
+        return StoreBlock(**vars(self._block(W, self.rows.kept)), slots=cache.peek(W))
+
+    def _whole_store(self, W: IntArray) -> Block | None:
+        """The row store as K_WW: all samples in their order, once all rows are computed."""
+        n = self.state.n
+        if len(W) < n or self.rows.cache.capacity < n or not self._plain_diagonal:
+            return None
+        every = np.arange(n)
+        if (every != W).any() or (self.rows.load(W) != every).any():
+            return None
+        return self._block(W, self.rows.kept)
+
+    def _grown(self, W: IntArray, kept: KeptBlock) -> Block:
+        """The kept block, with the newcomers of ``W`` added."""
+        new, threads = kept.missing(W), self.options.n_threads
+        if len(new):
+            if len(kept.members) + len(new) <= self.rows.cache.capacity:
+                for store, slots, which in self.rows.visit(new):
+                    kept.extend(new[which], store, slots, threads)
+            else:
+                everyone = np.concatenate([kept.members, new])
+                kept.extend_by(new, self.rows.between(new, everyone), threads)
+            every = np.arange(len(kept.members))
+            kept.kernel[every, every] = self.diagonal[kept.members]
+        return self._block(kept.members, kept.kernel)

@@ -1,0 +1,89 @@
+"""Kernel rows: those that are kept, within the memory budget, and those that pass by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ... import _core
+from ...run.profile import Profile, timed
+from ...system.typing import FloatArray, IntArray
+from ..budget import Budget
+from .kernel_values import KernelValues
+from .row_cache import RowCache
+
+
+class RowStore:
+    """Rows of the kernel matrix by sample id, computed when they are asked for."""
+
+    def __init__(self, values: KernelValues, budget: Budget, profile: Profile) -> None:
+        self.values, self.profile, self.budget = values, profile, budget
+        self.n = values.n
+        self.cache = RowCache(budget.kept_rows(self.n), self.n)
+        self.kept = np.empty((self.cache.capacity, self.n), dtype=values.dtype)
+        self._passing = np.empty((0, self.n), dtype=values.dtype)
+        self.computed = 0
+
+    def visit(
+        self, ids: IntArray, keep: np.ndarray | None = None
+    ) -> Iterator[tuple[np.ndarray, IntArray, IntArray]]:
+        """Kernel rows of ``ids`` as (store, slots, positions in ids): the cached, then the computed.
+
+        Rows that do not fit beside the cached ones pass through a work space. If they took the place of
+        others, a working set a little larger than the cache would find nothing there the next time. Rows
+        outside of the mask ``keep`` pass through it too: touching memory for the first time takes longer than
+        computing a row of most kernels.
+        """
+        slots = self.cache.lookup(ids)
+        found = np.flatnonzero(slots >= 0)
+        if len(found):
+            yield self.kept, slots[found], found
+        missing = np.flatnonzero(slots < 0)
+        stay = missing if keep is None else missing[keep[missing]]
+        pass_by = missing[:0] if keep is None else missing[~keep[missing]]
+        room, at_once = self.cache.capacity - len(found), self.values.rows_at_once
+        for which in _chunks(stay[:room], at_once):
+            at = self.cache.admit(ids[which])
+            self._fill(ids[which], self.kept, at)
+            yield self.kept, at, which
+        passing = self.budget.passing_rows(at_once)
+        pass_by = np.concatenate([stay[room:], pass_by])
+        if len(pass_by) and not len(self._passing):
+            self._passing = np.empty((passing, self.n), dtype=self.values.dtype)
+        for which in _chunks(pass_by, passing):
+            at = np.arange(len(which), dtype=np.int64)
+            self._fill(ids[which], self._passing, at)
+            yield self._passing, at, which
+
+    def load(self, ids: IntArray) -> IntArray:
+        """Compute the rows of ``ids`` and keep what fits; their slots, -1 for those that do not."""
+        for _ in self.visit(ids):
+            pass
+        return self.cache.peek(ids)
+
+    @timed("kernel rows")
+    def _fill(self, ids: IntArray, store: np.ndarray, slots: IntArray) -> None:
+        self.values.fill(ids, store, slots)
+        self.computed += len(ids)
+
+    @timed("kernel rows")
+    def between(self, ids: IntArray, columns: IntArray) -> np.ndarray:
+        """Kernel values of ``ids`` against ``columns`` only; nothing is kept."""
+        return self.values.between(ids, columns)
+
+    def scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:
+        """Σ_j K(x_i, x_j) coef_j over ``ids`` for every sample i, in float64.
+
+        Cached rows serve if they are as good as float64 ones.
+        """
+        slots, values = self.cache.peek(ids), self.values
+        if not (values.exact and values.dtype == np.float64 and slots.min(initial=0) >= 0):
+            return values.scores(ids, coef)
+        out = np.zeros((self.n, coef.shape[1]))
+        _core.update_gradient(out, self.kept, slots, coef, values.n_threads)
+        return out
+
+
+def _chunks(ids: IntArray, size: int) -> Iterator[IntArray]:
+    return (ids[first : first + size] for first in range(0, len(ids), size))

@@ -1,0 +1,184 @@
+"""Native block solvers: which inner solver runs as which native call.
+
+An inner solver without a native form runs as its NumPy specification.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+from ...inner import CoordinateDescent, InnerSolver, PairDescent, ProjectedGradient, VariableProjection, work
+from ...inner.block import Block
+from ...run.profile import Profile, timed
+from ..base import EngineOptions
+from .blocks import Blocks, LazyBlock, StoreBlock
+from .state import State
+
+_VISITS = 400_000  # of samples, before coordinate descent asks whether its finisher would be faster
+
+
+class Solvers:
+    """The inner solvers of one fit, and the work that they have done."""
+
+    def __init__(self, state: State, blocks: Blocks, options: EngineOptions, profile: Profile) -> None:
+        self.state, self.blocks, self.options, self.profile = state, blocks, options, profile
+        self.problem = state.problem
+        self.work = 0  # so far, in the units of ``inner/work.py``
+        self._deadline = math.inf
+        self.in_python: set[str] = set()  # names of solvers that have no native form
+        self._work_at_finish = 0
+        self._kept_classes: _core.KeptClasses | None = None
+        self._rng = np.random.default_rng(options.seed)
+        self._native: dict[str, Callable[[Any, Any, float], int]] = {
+            CoordinateDescent.name: self._descend,
+            ProjectedGradient.name: self._projected_gradient,
+            VariableProjection.name: self._variable_projection,
+            PairDescent.name: self._move_pairs,
+        }
+
+    @timed("inner")
+    def solve(self, inner: InnerSolver, block: Block, eps: float, deadline: float = math.inf) -> int:
+        """Solve the block in place, about until ``deadline``; return the inner iterations."""
+        self._deadline = deadline
+        if inner.name in self._native:
+            return self._native[inner.name](inner, block, eps)
+        self.in_python.add(inner.name)
+        steps = inner.solve(self.problem, block, eps, self._rng)
+        self.work += steps * block.G.size
+        return steps
+
+    def _projected_gradient(self, inner: ProjectedGradient, block: Block, eps: float) -> int:
+        lengths = inner.max_iter, inner.rho_min, inner.rho_max, inner.memory, inner.patience
+        K, G, alpha, y, C = block.K, block.G, block.alpha, block.y, block.C
+        if not self.problem.balanced:
+            name, first = self.problem.name, inner.initial_step
+            return int(_core.projected_gradient(name, K, G, alpha, y, C, eps, *lengths, first)[0])
+        low, high = self.problem.bounds(y, C)
+        rest = inner.initial_step, inner.projection, self.options.n_threads
+        return int(_core.balanced_gradient(K, G, alpha, low, high, eps, *lengths, *rest)[0])
+
+    def _variable_projection(self, inner: VariableProjection, block: Block, eps: float) -> int:
+        low, high = self.problem.bounds(block.y, block.C)
+        arrays, rest = (block.K, block.G, block.alpha, low, high), (inner.projection, self.options.n_threads)
+        options = inner.max_iter, inner.rho, inner.period, inner.flat
+        return int(_core.variable_projection(*arrays, eps, *options, *rest)[0])
+
+    def _move_pairs(self, inner: PairDescent, block: Block, eps: float) -> int:
+        low, high = self.problem.bounds(block.y, block.C)
+        steps, _, done = _core.pair_descent(
+            block.K,
+            diag=block.diagonal,
+            G=block.G,
+            alpha=block.alpha,
+            low=low,
+            high=high,
+            eps=eps,
+            max_iter=inner.max_iter,
+            most_work=self._most_work(block, alone=True),
+            **(block.source if isinstance(block, LazyBlock) else {}),
+        )
+        self.work += done
+        return steps
+
+    def _descend(self, inner: CoordinateDescent, block: Block, eps: float) -> int:
+        """Sweeps; if these do not suffice, the finisher on what is undecided, and sweeps again."""
+        # Thousands of small products: several BLAS threads save little, and on shared cores cost far more.
+        with self.blocks.rows.values.one_blas_thread():
+            if inner.finish is None:
+                return self._sweeps(inner, block, eps, inner.max_sweeps)[0]
+            alpha, G = block.alpha.copy(), block.G.copy()
+            finish = inner.finish.within(self.work - self._work_at_finish, self.blocks.budget.finisher_bytes)
+            cheap = _VISITS // len(block.W)
+            some, most = max(inner.max_sweeps // 3, cheap), max(inner.max_sweeps, cheap)
+            if some < most and not finish.fits(block, eps):
+                return self._sweeps(inner, block, eps, most)[0]
+            updates, done = self._sweeps(inner, block, eps, some)
+            if done or (some == most and not finish.fits(block, eps)):
+                return updates
+            # Sweeps leave the gradient of pairs that took no part as it was.
+            moved = np.flatnonzero((block.alpha != alpha).any(axis=1))
+            block.G[:] = G
+            block.shift_gradient(moved, block.alpha[moved] - alpha[moved])
+            finished = finish.solve(self.problem, block, eps, self._rng) > 0
+            updates += self._sweeps(inner, block, eps, some)[0]
+        if finished:
+            self._work_at_finish = self.work
+        return updates
+
+    def _sweeps(self, inner: CoordinateDescent, block: Block, eps: float, sweeps: int) -> tuple[int, bool]:
+        """Up to so many sweeps: the updates made, and whether ``eps`` was reached."""
+        if isinstance(block, StoreBlock):
+            _, updates, violation, done = self._sweeps_by_class(inner, block, eps, sweeps)
+        else:
+            _, updates, violation, done = self._sweeps_by_sample(inner, block, eps, sweeps)
+        self.work += int(done)
+        return int(updates), violation <= eps
+
+    def _sweeps_by_sample(self, inner: CoordinateDescent, block: Block, eps: float, sweeps: int) -> Any:
+        return _core.coordinate_descent(
+            self.problem.name,
+            block.K,
+            block.diagonal,
+            block.G,
+            block.alpha,
+            block.y,
+            block.C,
+            inner.update,
+            eps,
+            sweeps,
+            int(self._rng.integers(2**63)) if len(block.W) > 1 else self.options.seed,
+            inner.staged,
+            inner.relax,
+            self._width(inner, block),
+            self.blocks.work_space,
+            inner.faces,
+            self._most_work(block, alone=inner.finish is None),
+            self.options.n_threads,
+        )
+
+    def _sweeps_by_class(self, inner: CoordinateDescent, block: StoreBlock, eps: float, sweeps: int) -> Any:
+        if self._kept_classes is None:
+            self._kept_classes = _core.KeptClasses(self.state.m, self.blocks.largest**2)
+        return _core.class_descent(
+            self._kept_classes,
+            block.K,
+            block.slots,
+            block.W,
+            block.diagonal,
+            block.G,
+            block.alpha,
+            block.y,
+            block.C,
+            eps,
+            sweeps,
+            inner.staged,
+            inner.relax,
+            self._width(inner, block),
+            inner.faces,
+            self._most_work(block, alone=True),
+            self.options.n_threads,
+        )
+
+    def _width(self, inner: CoordinateDescent, block: Block) -> float:
+        """How far the gradient may be expected to move: which pairs (sample, class) take part."""
+        return math.inf if inner.reach is None else inner.reach * self.state.largest_violation(block)
+
+    def _most_work(self, block: Block, alone: bool) -> int:
+        """What one descent may take, and no more than there is time for, at the speed seen so far.
+
+        ``alone`` says that no other method would finish the block.
+        """
+        whole = block.movable == self.state.n and alone
+        most = max(self.work, work.LEAST_DESCENT) * (work.WHOLE_PROBLEM if whole else 1)
+        if math.isinf(self._deadline):
+            return most
+        seconds = self.profile.seconds["inner"]
+        speed = self.work / seconds if self.work and seconds > 0 else work.PER_SECOND
+        left = self.state.team.agree(self._deadline - time.perf_counter())
+        return min(most, max(1, int(left * speed)))

@@ -1,0 +1,173 @@
+"""The dual state of one fit: alpha, the gradient G, the bias, and what is measured of them.
+
+Everything that is decided from all samples goes through the team.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from ... import _core
+from ...inner.block import Block
+from ...problems.base import DualRows
+from ...system.typing import FloatArray, IntArray
+from ..base import Certificate, EngineOptions, Found, Selection, Task
+from .shrinking import Shrinking
+
+_VALUES_AT_ONCE = 1 << 20  # of alpha, in temporary arrays
+
+
+class State:
+    """Alpha and G of all samples, kept together by every change."""
+
+    def __init__(self, task: Task, options: EngineOptions) -> None:
+        self.task, self.problem, self.team, self.n_threads = task, task.problem, task.team, options.n_threads
+        self.y, self.C, self.n, self.m = task.y, task.C, len(task.y), task.m
+        self.alpha = np.zeros((self.n, self.m)) if task.alpha is None else task.alpha.copy()
+        self.bias = np.zeros(self.m) if task.bias is None else task.bias
+        self.ridge = self.problem.ridge(task.C)
+        self.G = self.bias - self.problem.target(task.y)  # at alpha = 0; see ``take_scores``
+        self.dual = 0.0
+        self.shrinking = Shrinking(self.n, options.shrinking)
+        self._psi, self._gain = np.zeros(self.n), np.zeros(self.n)
+        self._everyone = np.arange(self.n)
+        self._find_support()
+
+    # -- the support vectors -------------------------------------------------------------------------
+    def _find_support(self) -> None:
+        self._is_support = np.asarray(self.alpha.any(axis=1))
+        self._list_support()
+
+    def _list_support(self) -> None:
+        self.support = np.flatnonzero(self._is_support)
+        self._rest = np.flatnonzero(~self._is_support)
+
+    def unsettled(self, reach: float) -> IntArray:
+        """Support vectors that are off their bounds, or less than ``reach`` from leaving them."""
+        ids = self.support
+        return np.asarray(ids[~self.problem.settled(self.rows().take(ids), reach)])
+
+    # -- measures ------------------------------------------------------------------------------------
+    def rows(self) -> DualRows:
+        """All samples as the machine sees them."""
+        return DualRows(self.alpha, self.G, self.y, self.C)
+
+    def _measure(self, ids: IntArray | None) -> None:
+        psi, gain, name = self._psi, self._gain, self.problem.name
+        _core.measure(name, self.G, self.alpha, self.y, self.C, ids, psi, gain, self.n_threads)
+
+    def select(self, k: int, rank: str, stop: str, above: float, among: str, even: bool) -> Selection:
+        """See ``Engine.select``."""
+        if among == "near" and (near := self.shrinking.near()) is not None:
+            found = self._select(near, k, rank, stop, above, even)
+            if found.violation > above:
+                return found
+        ids = {"all": None, "near": None, "support": self.support, "rest": self._rest}[among]
+        found = self._select(ids, k, rank, stop, above, even)
+        if among == "near":
+            self.shrinking.saw_all((self._psi == 0) & ~self._is_support)
+        return found
+
+    def _select(
+        self, ids: IntArray | None, k: int, rank: str, stop: str, above: float, even: bool
+    ) -> Selection:
+        """Select among ``ids``, all samples if None."""
+        if ids is not None and not len(ids):
+            return Selection(np.empty(0, dtype=np.int64), 0.0, math.nan, 0)
+        self._measure(ids)
+        at, among = (slice(None), self._everyone) if ids is None else (ids, ids)
+        psi, gain = self._psi[at], self._gain[at]
+        closeness = self.problem.closeness
+        value = psi / self.problem.kappa if stop == "psi" else closeness(psi, gain, self.C[at])
+        score = np.where(value > above, psi if rank == "psi" else gain, -1.0)
+        return Selection(
+            self._evenly(among, score, k) if even else self.team.top(among, score, k),
+            self.team.max(float(value.max())),
+            float(self.team.sum(gain.sum())) if ids is None else math.nan,
+            int(self.team.sum(np.count_nonzero(score > 0))),
+        )
+
+    def _evenly(self, ids: IntArray, score: FloatArray, k: int) -> IntArray:
+        """Each class's largest, then each class's second largest, and so on."""
+        y, m = self.y[ids], self.problem.m
+        tops = [self.team.top(ids, np.where(y == r, score, -1.0), -(-k // m)) for r in range(m)]
+        turns = np.concatenate([np.arange(len(top)) for top in tops])
+        return np.asarray(np.concatenate(tops)[np.argsort(turns, kind="stable")])
+
+    def largest_violation(self, block: Block) -> float:
+        """The largest ψ_i of a block."""
+        psi, gain, name = np.empty(len(block.W)), np.empty(len(block.W)), self.problem.name
+        _core.measure(name, block.G, block.alpha, block.y, block.C, None, psi, gain, self.n_threads)
+        return float(psi.max())
+
+    # -- changes -------------------------------------------------------------------------------------
+    def take_over(self, W: IntArray, alpha: FloatArray) -> None:
+        """Give the samples ``W`` new rows of alpha; G and the dual follow elsewhere."""
+        self.alpha[W] = alpha
+        now = alpha.any(axis=1)
+        if not np.array_equal(now, self._is_support[W]):
+            self._is_support[W] = now
+            self._list_support()
+
+    def place(self, alpha: FloatArray) -> None:
+        """Take over ``alpha`` of all samples; ``take_scores`` must follow."""
+        self.alpha = alpha
+        self._find_support()
+
+    def take_scores(self, S: FloatArray) -> None:
+        """G and the dual from the scores S = K α, in float64."""
+        if not np.isfinite(S).all():
+            raise ValueError(
+                "The kernel gave NaN or infinite values. Scale the features or change its parameters."
+            )
+        self.G, dual = S, 0.0
+        for part in self._parts():
+            rows = self.rows().take(part)
+            dual += self.problem.dual(rows.alpha, rows.G, rows.y, rows.C)
+            self.G[part] = self.problem.gradient(rows.G, rows.alpha, rows.y, rows.C) + self.bias
+        self.dual = float(self.team.sum(dual)) + float(self.bias @ self.sums())
+
+    def _parts(self) -> Iterator[slice]:
+        step = max(1, _VALUES_AT_ONCE // self.m)
+        return (slice(first, first + step) for first in range(0, self.n, step))
+
+    def sums(self) -> FloatArray:
+        """Σ_i α_i."""
+        return self.team.sum(self.alpha.sum(axis=0))
+
+    def shift(self, change: FloatArray) -> None:
+        """Add ``change`` to the bias."""
+        self.bias = self.bias + change
+        self.G += change
+        self.dual += float(change @ self.sums())
+
+    # -- results -------------------------------------------------------------------------------------
+    def scores(self, which: IntArray | slice) -> FloatArray:
+        """The scores S = K α of some samples, without the bias."""
+        rows = self.rows().take(which)
+        return self.problem.scores(rows.G - self.bias, rows.alpha, rows.y, rows.C)
+
+    def certificate(self) -> Certificate:
+        """See ``Engine.certificate``."""
+        self._measure(None)
+        closeness = self.problem.closeness(self._psi, self._gain, self.C)
+        primal = sum(
+            self.problem.primal(self.alpha[part], self.scores(part), self.bias, self.y[part], self.C[part])
+            for part in self._parts()
+        )
+        return Certificate(
+            violation=self.team.max(float(self._psi.max()) / self.problem.kappa),
+            gain=self.team.max(float(closeness.max())),
+            primal=float(self.team.sum(primal)),
+            dual=self.dual,
+            gap=float(self.team.sum(self._gain.sum())),
+        )
+
+    def found(self) -> Found:
+        """See ``Engine.found``."""
+        ids = self.support
+        loss = self.problem.loss(self.scores(ids) + self.bias, self.y[ids], np.ones(len(ids)))
+        return Found(ids, self.alpha[ids], loss, self.bias + self.task.offset * self.sums())

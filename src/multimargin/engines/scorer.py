@@ -1,0 +1,53 @@
+"""Scores of new samples: what a fitted model needs of all this, whatever engine has trained it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..kernels import Kernel
+from ..system.data import same_storage
+from ..system.threads import blas_threads
+from ..system.typing import Data, FloatArray
+from .cpu.scores import LaidOutScorer, scoring_layouts
+
+_VALUES_AT_ONCE = 1 << 22  # kernel values that Python holds at a time
+
+
+class Scorer:
+    """Σ_i K(x, sv_i) coef_i for every row x of new data.
+
+    Laying the support vectors out takes longer than scoring a few rows, so it is done once for each form of
+    data that comes, and kept.
+    """
+
+    def __init__(self, kernel: Kernel, support: Any, coef: FloatArray) -> None:
+        self.kernel, self.support, self.coef = kernel, support, coef
+        self._laid_out: dict[tuple[bool, str], LaidOutScorer] = {}
+
+    def __call__(self, X: Data, n_threads: int) -> FloatArray:
+        """The scores, (rows of X, columns of coef)."""
+        out, support = np.zeros((X.shape[0], self.coef.shape[1])), self.support
+        if not self.kernel.pairwise:
+            X, support = same_storage(X, support)
+        if not len(self.coef):
+            return out
+        if self.kernel.native is None:
+            self._in_python(X, support, n_threads, out)
+            return out
+        form = sp.issparse(X), "auto" if X.dtype == support.dtype == np.float32 else "float64"
+        with blas_threads(1):
+            if form not in self._laid_out:
+                layouts = scoring_layouts(self.kernel, support, form[1])
+                self._laid_out[form] = LaidOutScorer(layouts, 0.0, support, self.coef)
+            self._laid_out[form](X, n_threads, out)
+        return out
+
+    def _in_python(self, X: Data, support: Any, n_threads: int, out: FloatArray) -> None:
+        step = max(1, _VALUES_AT_ONCE // len(self.coef))
+        with blas_threads(n_threads):
+            for first in range(0, X.shape[0], step):
+                part = slice(first, first + step)
+                out[part] = self.kernel.against(X[part], support) @ self.coef

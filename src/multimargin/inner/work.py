@@ -1,0 +1,32 @@
+"""What things cost, in one unit: the time of one multiply-add of coordinate descent.
+
+Whether another method pays, and how long one call may take, is decided by counting this work, never by a
+clock: so a fit takes the same path on a fast and on a busy machine. ``benchmarks/checks/work_units.py``
+measures these numbers again.
+"""
+
+from __future__ import annotations
+
+# Multiply-adds of other methods that take as long as one unit.
+INTERIOR_POINT = 3.0  # Cholesky factors and inverses of class blocks
+LEAP = 2.0  # products and Cholesky factors of the low-rank system
+# Steps that these methods usually take.
+INTERIOR_POINT_STEPS = 12
+LEAP_STEPS = 30
+
+# One descent takes at most as many units as all before it, or this many: about half a second. After that the
+# outer loop may switch to another set or method. The limit is so many times larger if the block is the whole
+# problem and no other method could finish it.
+LEAST_DESCENT = 1_000_000_000
+WHOLE_PROBLEM = 4
+PER_SECOND = 2_000_000_000  # until a speed has been measured
+
+# Kernel values: multiplications for a value beside one per feature; how many integer ones take as long as one
+# floating-point multiplication; and how many take as long as touching memory for one value the first time.
+KERNEL_VALUE = 20
+INTEGERS = 4
+FIRST_TOUCH = 100
+
+# Multiplications of one native call, short enough that Ctrl-C is heard within a second.
+KERNEL_ROWS_CALL = 2e10
+SCORES_CALL = 5e9

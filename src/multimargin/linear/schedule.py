@@ -1,0 +1,202 @@
+"""What the next pass of a linear fit visits, and when a proof is tried.
+
+    one pass over all samples → passes over the active ones, until the violations fell tenfold → again
+
+A pass updates the samples whose violation is above a share of the mean, because the largest are worth most.
+A sample whose weight can only sit on one class is skipped until the next pass over all samples. A proof is
+tried when a pass over all samples finds no violation above ``tol``, or when the gap seems to be within
+``gap_tol``. It rebuilds the weights from α in float64 and measures all samples. Only a proof ends a run as
+converged.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..run.monitor import Monitor
+from ..solution import LinearSolution, Status, falls
+from .descent import LinearFit, Pass
+
+
+class Goal:
+    """The violation and the gap at which a proof is tried, and estimates of the gap."""
+
+    def __init__(self, fit: LinearFit) -> None:
+        self._fit, self._tuning = fit, fit.options.tuning
+        self.violation = self._tuning.aim * fit.options.tol
+        self.near = False  # whether the gap seen in the last pass is close to its goal
+        self._gap = self._tuning.gap_aim * fit.options.gap_tol  # relative to the primal
+        self._left = self._tuning.left_share  # expected share, after a pass, of the gap seen in it
+        self._step = max(1, fit.n // self._tuning.sample)  # the gap is estimated from every such sample
+        self._sampled_share = 1.0 / self._step  # of the gap, in these samples
+        self._learn()
+
+    def _learn(self) -> None:
+        """Correct what the sampled gap stands for, by the last proof."""
+        proof = self._fit.proof
+        if proof is not None and self._fit.options.gap_tol > 0 and proof.gap > 0:
+            self._sampled_share = self._fit.gap_of(self._fit.exact, self._step) / proof.gap
+
+    def tighten(self) -> None:
+        """Aim lower, after a proof failed."""
+        self._learn()
+        self.violation *= self._tuning.stricter
+        self._gap *= self._tuning.gap_stricter
+
+    def is_met(self, gap: float) -> bool:
+        """Whether a gap is small enough for a proof; the primal objective is gap - dual."""
+        return gap <= self._gap * (gap - self._fit.dual)
+
+    def seems_met(self, found: Pass) -> bool:
+        """Whether the gap after a pass seems small enough, by what the pass saw and then by some samples."""
+        self.near = self.is_met(found.gap / self._tuning.near)
+        if not self.is_met(self._left * found.gap):
+            return False
+        if not self._sampled_share > 0:  # these samples were optimal alone, and say nothing about the others
+            return self.is_met(self.measure(found))
+        gap = self._fit.gap_of(self._fit.weights, self._step) / self._sampled_share
+        self._compare(gap, found)
+        return self.is_met(gap)
+
+    def measure(self, found: Pass) -> float:
+        """The gap with the weights as they are after a pass, from all samples."""
+        gap = self._fit.gap_of(self._fit.weights)
+        self._compare(gap, found)
+        return gap
+
+    def _compare(self, gap: float, found: Pass) -> None:
+        least = self._tuning.left_share
+        left = gap / found.gap if found.gap > 0 else least
+        self._left = min(max(left, least), self._tuning.left_growth * self._left)
+
+
+class Schedule:
+    """What the next pass visits and updates."""
+
+    def __init__(self, fit: LinearFit, goal: Goal) -> None:
+        self._n, self._options, self._goal = fit.n, fit.options, goal
+        self.over_all, self.threshold, self.margin = True, 0.0, math.inf
+        self._active = fit.n
+        self._passes = self._rounds = self._since = 0  # all; those over all samples; others since the last
+        self._first = math.inf  # sum of the violations that the last pass over all samples found
+        self._share = 1.0
+
+    @property
+    def visits(self) -> int:
+        """Samples that the next pass may visit."""
+        return self._n if self.over_all else self._active
+
+    @property
+    def relax(self) -> float:
+        """Length of the next pass's steps; 1 is exact."""
+        if not self._passes or not self._options.shrinks:
+            return 1.0
+        return self._options.tuning.settle if self._goal.near else self._options.tuning.relax
+
+    @property
+    def measures(self) -> bool:
+        """Whether the gap is measured after this pass."""
+        return self.over_all and self._rounds > 0 and self._rounds % self._options.tuning.measure_every == 0
+
+    def go_on(self, found: Pass) -> bool:
+        """Plan the next pass from what the last one found; False if nothing can move any more."""
+        self._passes += 1
+        self._active = found.active
+        if not self.over_all:
+            self._since += 1
+        else:
+            if not found.updates and self.threshold <= self._idle_threshold:
+                return False
+            self._rounds, self._since, self._first = self._rounds + 1, 0, found.total
+            self.margin = found.violation
+        if self._options.shrinks:
+            self.threshold = self._next_threshold(found)
+            self.over_all = not found.updates or (not self.over_all and self._must_see_all(found))
+        return True
+
+    @property
+    def _idle_threshold(self) -> float:
+        return self._options.tuning.idle_share * self._options.tol
+
+    def _next_threshold(self, found: Pass) -> float:
+        tuning = self._options.tuning
+        few = found.updates < tuning.few_updates * found.active
+        self._share = 0.5 * self._share if few else min(1.0, 2.0 * self._share)
+        share = tuning.early if self._passes < tuning.early_passes else tuning.late
+        threshold = self._share * share * found.total / self._n
+        if self.over_all and not found.updates:  # nothing was above it, but not everything is below tol
+            threshold = min(threshold, self._idle_threshold)
+        return max(threshold, tuning.least_share * self._goal.violation)
+
+    def _must_see_all(self, found: Pass) -> bool:
+        tuning = self._options.tuning
+        settled = found.violation <= self._goal.violation or found.total < tuning.fall * self._first
+        return settled or self._since == tuning.most_active
+
+
+def solve_linear(fit: LinearFit, monitor: Monitor, *, keep_interrupted: bool = False) -> LinearSolution:
+    """Train; without shrinking this is Algorithm 1 to the letter, every pass over all samples."""
+    options, goal = fit.options, Goal(fit)
+    dual, lowest, fruitless = math.inf, math.inf, 0  # of the proofs so far
+    while True:
+        try:
+            status = _descend(fit, goal, monitor)
+            proof = fit.prove()
+        except KeyboardInterrupt:
+            if not keep_interrupted:
+                raise
+            status, proof = Status.INTERRUPTED, fit.prove()
+        if status not in (Status.CONVERGED, Status.STALLED):
+            break
+        if proof.violation <= options.tol:
+            status = Status.CONVERGED
+            break
+        if proof.gap <= options.gap_tol * proof.primal:
+            status = Status.WITHIN_GAP
+            break
+        fit.take_over_proof()
+        goal.tighten()
+        progress = falls(fit.dual, dual) or proof.violation < options.tuning.progress * lowest
+        fruitless = 0 if progress else fruitless + 1
+        dual, lowest = min(dual, fit.dual), min(lowest, proof.violation)
+        if status is Status.STALLED or fruitless == options.tuning.most_proofs:
+            status, fruitless = Status.STALLED, 0
+            if not fit.promote():
+                break
+    trace = monitor.trace
+    trace.info.update(seconds=monitor.seconds, n_threads=fit.layout.blocks, dtype=fit.weights.dtype.name)
+    certificate = proof.violation, proof.primal, fit.dual, proof.gap
+    return LinearSolution(status, *certificate, trace, fit.exact, fit.alpha(), fit.passes)
+
+
+def _descend(fit: LinearFit, goal: Goal, monitor: Monitor) -> Status:
+    """Passes until the goal seems met, a limit is met, or nothing moves."""
+    schedule = Schedule(fit, goal)
+    while True:
+        if not fit.may_visit(schedule.visits):
+            return Status.MAX_ITER
+        if status := monitor.exhausted():
+            return status
+        found = fit.run_pass(
+            over_all=schedule.over_all,
+            threshold=schedule.threshold,
+            relax=schedule.relax,
+            margin=schedule.margin,
+        )
+        if schedule.over_all:
+            fit.check_threads()
+        done = (schedule.over_all and found.violation <= goal.violation) or goal.seems_met(found)
+        gap = goal.measure(found) if schedule.measures and not done else math.nan
+        if status := monitor.note(
+            violation=found.violation,
+            dual=fit.dual,
+            gap=gap,
+            working_set=found.visits,
+            inner=found.updates,
+            support=fit.problem.support(),
+        ):
+            return status
+        if done or goal.is_met(gap):
+            return Status.CONVERGED
+        if not schedule.go_on(found):
+            return Status.STALLED

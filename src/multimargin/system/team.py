@@ -1,0 +1,74 @@
+"""The processes that hold one problem together, each with some of its samples.
+
+Whatever is decided from all samples is decided through the team, so that every process decides the same:
+sums and maxima, the largest scores, the set of labels, and what one process alone can know (its clock, a
+callback's answer, a random seed). One process is a team of its own.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .typing import FloatArray, IntArray
+
+Value = TypeVar("Value")
+
+
+class Team(ABC):
+    """All processes of a fit."""
+
+    @abstractmethod
+    def sum(self, x: ArrayLike) -> FloatArray:
+        """The sum of every process's ``x``, entry by entry, with the same bits in every process."""
+
+    @abstractmethod
+    def max(self, x: float) -> float:
+        """The largest ``x``."""
+
+    @abstractmethod
+    def union(self, values: np.ndarray) -> np.ndarray:
+        """The different values of all processes, ascending."""
+
+    @abstractmethod
+    def top(self, ids: IntArray, score: FloatArray, k: int) -> IntArray:
+        """Ids of the ``k`` largest positive scores, largest first; among equals the smallest id."""
+
+    @abstractmethod
+    def agree(self, value: Value) -> Value:
+        """The value of the first process."""
+
+
+class Solo(Team):
+    """A team of one process."""
+
+    def sum(self, x: ArrayLike) -> FloatArray:
+        return np.asarray(x, dtype=np.float64)
+
+    def max(self, x: float) -> float:
+        return x
+
+    def union(self, values: np.ndarray) -> np.ndarray:
+        return np.unique(values)
+
+    def top(self, ids: IntArray, score: FloatArray, k: int) -> IntArray:
+        return np.asarray(ids[largest_first(score, k)])
+
+    def agree(self, value: Value) -> Value:
+        return value
+
+
+SOLO = Solo()
+
+
+def largest_first(score: FloatArray, k: int) -> IntArray:
+    """Positions of the ``k`` largest positive scores, largest first; among equals the smallest position."""
+    if k == 1:
+        top = np.array([np.argmax(score)])
+        return top if score[top[0]] > 0 else top[:0]
+    top = np.argpartition(-score, k - 1)[:k] if k < len(score) else np.arange(len(score))
+    top = top[score[top] > 0]
+    return np.asarray(top[np.lexsort((top, -score[top]))], dtype=np.int64)
