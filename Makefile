@@ -1,6 +1,7 @@
 # Everything runs in an environment of its own: $(VENV), made with $(PYTHON).
 PYTHON ?= python3
 VENV ?= .venv
+WORKERS ?= logical
 BENCH ?= $(addprefix benchmarks/,peers/multiclass.py peers/robust.py peers/grid.py checks/scaling.py \
 	checks/prediction.py checks/memory.py)
 LINEAR := benchmarks/peers/linear.py benchmarks/checks/linear_scale.py
@@ -12,13 +13,20 @@ TOOLS := $(VENV)/.tools-ready
 PACKAGE := $(VENV)/.package-installed
 SOURCES := $(shell find src -type f -not -path '*/__pycache__/*') CMakeLists.txt pyproject.toml README.md LICENSE
 
-.PHONY: demo test bench bench-linear bench-machines bench-binary papers peers regression lint format clean
+.PHONY: demo test test-fast bench bench-linear bench-machines bench-binary papers peers regression lint format clean
 
 demo: $(PACKAGE)
 	$(BIN)/python examples/demo.py
 
+# Every core runs tests, whatever their number: the workers share them out as they go.
+PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
+
 test: $(PACKAGE)
-	$(BIN)/python -m pytest
+	$(PYTEST)
+
+# In less than a minute: all but the tests marked "slow".
+test-fast: $(PACKAGE)
+	$(PYTEST) -m "not slow"
 
 # Runs every script, and fails in the end if one missed a bar.
 run_all = missed=0; for script in $(1); do echo "== $$script"; $(BIN)/python $$script || missed=1; done; exit $$missed

@@ -78,7 +78,7 @@ class Case:
         if side == "numpy":
             steps = inner.solve(CSvc(2), block, eps, rng)
         else:
-            steps = engine(self.y, self.C, n_threads).solve(inner, block, eps)
+            steps = engine(self.y, self.C, n_threads).solvers.solve(inner, block, eps)
         self.check(block)
         return block.alpha[:, 0], block.G[:, 0], steps
 
