@@ -117,6 +117,44 @@ def extend_block(
     members: _I64,
     n_threads: int,
 ) -> None: ...
+
+@final
+class DescentOptions:
+    def __init__(
+        self,
+        *,
+        eps: float,
+        max_sweeps: int,
+        most_work: int = ...,
+        update: str = "sort",
+        seed: int = 0,
+        staged: bool = True,
+        relax: float = 1.0,
+        width: float = ...,
+        faces: bool = False,
+        n_threads: int = 1,
+    ) -> None: ...
+    @property
+    def eps(self) -> float: ...
+    @property
+    def max_sweeps(self) -> int: ...
+    @property
+    def most_work(self) -> int: ...
+    @property
+    def update(self) -> str: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def staged(self) -> bool: ...
+    @property
+    def relax(self) -> float: ...
+    @property
+    def width(self) -> float: ...
+    @property
+    def faces(self) -> bool: ...
+    @property
+    def n_threads(self) -> int: ...
+
 def coordinate_descent(
     machine: str,
     K: _Floats,
@@ -125,17 +163,8 @@ def coordinate_descent(
     alpha: _F64,
     y: _I32,
     C: _F64,
-    update: str,
-    eps: float,
-    max_sweeps: int,
-    seed: int,
-    staged: bool,
-    relax: float = 1.0,
-    width: float = ...,
+    options: DescentOptions,
     room: np.ndarray | None = None,
-    faces: bool = False,
-    most_work: int = ...,
-    n_threads: int = 1,
 ) -> tuple[int, int, float, int]: ...
 
 class KeptClasses:
@@ -151,17 +180,10 @@ def class_descent(
     alpha: _F64,
     y: _I32,
     C: _F64,
-    eps: float,
-    max_sweeps: int,
-    staged: bool,
-    relax: float,
-    width: float,
-    faces: bool,
-    most_work: int = ...,
-    n_threads: int = 1,
+    options: DescentOptions,
 ) -> tuple[int, int, float, int]: ...
 
-class BlockKernel:
+class WorkingSetKernel:
     def __init__(
         self, spec: KernelSpec, samples: Samples, ids: _I64, scale: _F64 | None, n_threads: int
     ) -> None: ...
@@ -176,25 +198,32 @@ def pair_descent(
     eps: float,
     max_iter: int,
     most_work: int = ...,
-    kernel: BlockKernel | None = None,
+    kernel: WorkingSetKernel | None = None,
     store: _Floats | None = None,
     slots: _I64 | None = None,
     columns: _I64 | None = None,
 ) -> tuple[int, float, int]: ...
+
+@final
+class GradientOptions:
+    def __init__(
+        self,
+        *,
+        eps: float,
+        max_iter: int,
+        rho_min: float,
+        rho_max: float,
+        memory: int,
+        patience: int,
+        initial_step: str,
+    ) -> None: ...
+
+@final
+class ProjectionOptions:
+    def __init__(self, *, eps: float, max_iter: int, rho: float, period: int, flat: float) -> None: ...
+
 def projected_gradient(
-    machine: str,
-    K: _Floats,
-    G: _F64,
-    alpha: _F64,
-    y: _I32,
-    C: _F64,
-    eps: float,
-    max_iter: int,
-    rho_min: float,
-    rho_max: float,
-    memory: int,
-    patience: int,
-    initial_step: str,
+    machine: str, K: _Floats, G: _F64, alpha: _F64, y: _I32, C: _F64, options: GradientOptions
 ) -> tuple[int, float]: ...
 def update_samples(
     machine: str, update: str, alpha: _F64, G: _F64, y: _I32, C: _F64, kii: _F64, seed: int
@@ -208,11 +237,7 @@ def variable_projection(
     alpha: _F64,
     low: _F64,
     high: _F64,
-    eps: float,
-    max_iter: int,
-    rho: float,
-    period: int,
-    flat: float,
+    options: ProjectionOptions,
     projection: str,
     n_threads: int,
 ) -> tuple[int, float]: ...
@@ -222,13 +247,7 @@ def balanced_gradient(
     alpha: _F64,
     low: _F64,
     high: _F64,
-    eps: float,
-    max_iter: int,
-    rho_min: float,
-    rho_max: float,
-    memory: int,
-    patience: int,
-    initial_step: str,
+    options: GradientOptions,
     projection: str,
     n_threads: int,
 ) -> tuple[int, float]: ...
@@ -263,14 +282,14 @@ class LinearProblem:
 
 def squared_norm(weights: _Floats, n_threads: int = 1) -> float: ...
 
-class _LinearDescent:
+class _PassRunner:
     def part(self) -> None: ...
     def run(
         self, all: bool, threshold: float, relax: float, margin: float, shuffle: bool
     ) -> tuple[int, int, int, float, float, float, float]: ...
 
 @final
-class LinearDescent32(_LinearDescent):
+class PassRunner32(_PassRunner):
     def __init__(
         self,
         problem: LinearProblem,
@@ -282,7 +301,7 @@ class LinearDescent32(_LinearDescent):
     ) -> None: ...
 
 @final
-class LinearDescent64(_LinearDescent):
+class PassRunner64(_PassRunner):
     def __init__(
         self, problem: LinearProblem, weights: _F64, update: str, tau: float, seed: int, together: bool
     ) -> None: ...

@@ -36,9 +36,10 @@ class Case:
         slots = self.slots[ids] if slots is None else slots
         G, alpha = self.gradient()[ids], self.alpha[ids].copy()
         state = np.ones(len(ids)), G, alpha, self.y[ids], self.C[ids]
-        found = _core.class_descent(
-            self.kept, self.store, slots, ids, *state, eps, 5000, True, 1.2, width, faces, n_threads=n_threads
+        options = _core.DescentOptions(
+            eps=eps, max_sweeps=5000, relax=1.2, width=width, faces=faces, n_threads=n_threads
         )
+        found = _core.class_descent(self.kept, self.store, slots, ids, *state, options)
         self.alpha[ids] = alpha
         return G, found
 

@@ -33,14 +33,8 @@ class Case:
             self.alpha,
             self.y,
             self.C,
-            "sort",
-            eps,
-            sweeps,
-            1,
-            staged,
-            width=width,
+            _core.DescentOptions(eps=eps, max_sweeps=sweeps, seed=1, staged=staged, width=width, faces=faces),
             room=np.empty(2 * self.K.size, dtype=self.K.dtype),
-            faces=faces,
         )
         return found[:3]  # sweeps, updates, violation
 

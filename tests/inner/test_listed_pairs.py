@@ -47,9 +47,8 @@ class Case:
     def descend(self, width, eps=1e-6, room=None, relax=1.0, sweeps=5000):
         room = np.empty(len(self.y) ** 2, dtype=self.K.dtype) if room is None else room
         _, K, diagonal, alpha, G, y, C = vars(self.block()).values()
-        return _core.coordinate_descent(
-            "crammer-singer", K, diagonal, G, alpha, y, C, "sort", eps, sweeps, 1, True, relax, width, room
-        )
+        options = _core.DescentOptions(eps=eps, max_sweeps=sweeps, seed=1, relax=relax, width=width)
+        return _core.coordinate_descent("crammer-singer", K, diagonal, G, alpha, y, C, options, room)
 
     def rounds(self, reach, eps=1e-6, **options):
         """Descents with a fresh list each, as the outer loop makes them."""
@@ -139,9 +138,8 @@ def test_more_classes_than_16_bits_hold():
     y = np.array([0, m - 1], dtype=np.int32)
     alpha, G = np.zeros((2, m)), np.zeros((2, m))
     G[[0, 1], y] = -1.0
-    _core.coordinate_descent(
-        "crammer-singer", np.eye(2), np.ones(2), G, alpha, y, np.ones(2), "sort", 1e-6, 10, 0, True
-    )
+    options = _core.DescentOptions(eps=1e-6, max_sweeps=10)
+    _core.coordinate_descent("crammer-singer", np.eye(2), np.ones(2), G, alpha, y, np.ones(2), options)
     np.testing.assert_allclose(alpha.sum(axis=1), 0.0, atol=1e-9)
     assert (alpha[[0, 1], y] > 0.5).all()
 

@@ -50,9 +50,17 @@ class Problem:
     def projected_gradient(self, side, eps, cap, initial_step="projected"):
         alpha, G = self.alpha.copy(), self.G.copy()
         if side == "native":
-            steps, measure = _core.projected_gradient(
-                "crammer-singer", self.K, G, alpha, self.y, self.C, eps, cap, 1e-10, 1e10, 2, 2, initial_step
+            options = _core.GradientOptions(
+                eps=eps,
+                max_iter=cap,
+                rho_min=1e-10,
+                rho_max=1e10,
+                memory=2,
+                patience=2,
+                initial_step=initial_step,
             )
+            arrays = self.K, G, alpha, self.y, self.C
+            steps, measure = _core.projected_gradient("crammer-singer", *arrays, options)
         else:
             solver = ProjectedGradient(max_iter=cap, initial_step=initial_step)
             steps = solver.solve(
@@ -72,11 +80,7 @@ class Problem:
                 alpha,
                 self.y,
                 self.C,
-                update,
-                eps,
-                cap,
-                0,
-                staged,
+                _core.DescentOptions(eps=eps, max_sweeps=cap, update=update, staged=staged),
             )
         else:
             solver = CoordinateDescent(update=update, staged=staged, max_sweeps=cap)
@@ -195,11 +199,7 @@ def test_native_descent_reports_the_violation_it_leaves():
         alpha,
         problem.y,
         problem.C,
-        "sort",
-        1e-3,
-        10_000,
-        0,
-        True,
+        _core.DescentOptions(eps=1e-3, max_sweeps=10_000),
     )
     assert violation == pytest.approx(problem.measures(alpha)[0].max(), rel=1e-6, abs=1e-9)
     assert violation <= 1e-3
@@ -218,11 +218,7 @@ def test_native_descent_takes_either_precision(dtype):
         alpha,
         problem.y,
         problem.C,
-        "sort",
-        1e-4,
-        10_000,
-        0,
-        True,
+        _core.DescentOptions(eps=1e-4, max_sweeps=10_000),
     )
     assert problem.measures(alpha)[0].max() <= 1e-3
 

@@ -65,7 +65,7 @@ def test_arrays_are_kept_alive():
         X, y, C = task.X.copy(), task.y.copy(), task.C.copy()
         problem = _core.LinearProblem(X.data, X.indices, X.indptr, D, y, C, M, 0.0, 1)
         problem.set_dual(*csr_parts(task, random_alpha(task)))
-        return problem, _core.LinearDescent64(problem, np.zeros(task.layout().shape), "sort", 0.0, 0, False)
+        return problem, _core.PassRunner64(problem, np.zeros(task.layout().shape), "sort", 0.0, 0, False)
 
     problem, _descent = temporary()
     gc.collect()
@@ -99,8 +99,8 @@ COSTS = random_task().C
         ({"m": 1}, ValueError, "m must be at least 2"),
         ({"m": 3}, ValueError, r"labels must be in 0\.\.m-1"),
         ({"y": LABELS - 1}, ValueError, r"labels must be in 0\.\.m-1"),
-        ({"y": LABELS[1:]}, ValueError, "one value a row"),
-        ({"C": COSTS[1:]}, ValueError, "one value a row"),
+        ({"y": LABELS[1:]}, ValueError, "one value per row"),
+        ({"C": COSTS[1:]}, ValueError, "one value per row"),
         ({"C": 0 * COSTS}, ValueError, "positive and finite"),
         ({"C": -COSTS}, ValueError, "positive and finite"),
         ({"C": COSTS * np.inf}, ValueError, "positive and finite"),
@@ -160,9 +160,9 @@ def test_a_part_of_a_longer_csr():
 @pytest.mark.parametrize(
     ("indptr", "classes", "values", "match"),
     [
-        ([0, 1], [1], [-0.5], "one row a sample"),
-        ([0, 1, 1], [1, 1], [-0.5, -0.5], "one row a sample"),
-        ([0, 1, 1], [1], [-0.5, 0.0], "one row a sample"),
+        ([0, 1], [1], [-0.5], "one row per sample"),
+        ([0, 1, 1], [1, 1], [-0.5, -0.5], "one row per sample"),
+        ([0, 1, 1], [1], [-0.5, 0.0], "one row per sample"),
         ([0, 99, 1], [1], [-0.5], "must not decrease"),
         ([0, -5, 1], [1], [-0.5], "must not decrease"),
         ([0, 1, 1], [0], [-0.5], "other classes than the label"),
@@ -196,7 +196,7 @@ def test_bad_weights(shape, dtype, error):
     for use in (
         problem.measure,
         problem.rebuild,
-        lambda w: _core.LinearDescent64(problem, w, "sort", 0.0, 0, False),
+        lambda w: _core.PassRunner64(problem, w, "sort", 0.0, 0, False),
     ):
         with pytest.raises(error, match=r"weights|incompatible"):
             use(weights)
@@ -206,7 +206,7 @@ def test_weights_that_may_not_be_written():
     weights = np.zeros((D, 8))
     weights.flags.writeable = False
     with pytest.raises(TypeError):
-        _core.LinearDescent64(build(), weights, "sort", 0.0, 0, False)
+        _core.PassRunner64(build(), weights, "sort", 0.0, 0, False)
     with pytest.raises(TypeError):
         build().rebuild(weights)
 
@@ -214,13 +214,13 @@ def test_weights_that_may_not_be_written():
 def test_bad_updates():
     weights = np.zeros((D, 8))
     with pytest.raises(ValueError, match="newton"):
-        _core.LinearDescent64(build(), weights, "newton", 0.0, 0, False)
+        _core.PassRunner64(build(), weights, "newton", 0.0, 0, False)
     with pytest.raises(ValueError, match="tau"):
-        _core.LinearDescent64(build(), weights, "bisection", -1.0, 0, False)
+        _core.PassRunner64(build(), weights, "bisection", -1.0, 0, False)
     with pytest.raises(TypeError):
-        _core.LinearDescent32(build(), weights, "sort", 0.0, 0, False)
+        _core.PassRunner32(build(), weights, "sort", 0.0, 0, False)
     with pytest.raises(TypeError):
-        _core.LinearDescent64(build(), weights.astype(np.float32), "sort", 0.0, 0, False)
+        _core.PassRunner64(build(), weights.astype(np.float32), "sort", 0.0, 0, False)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -242,7 +242,7 @@ def test_scores_and_steps_of_every_width(share, m, dtype):
     np.testing.assert_allclose(problem.measure(weights)[3], loss.sum(), rtol=eps)
     np.testing.assert_allclose(problem.measure(weights, 7)[3], loss[::7].sum(), rtol=eps)
     weights[:] = 0.0
-    descent = (_core.LinearDescent32 if dtype == np.float32 else _core.LinearDescent64)(
+    descent = (_core.PassRunner32 if dtype == np.float32 else _core.PassRunner64)(
         problem, weights, "sort", 0.0, 0, False
     )
     for _ in range(3):

@@ -115,13 +115,23 @@ class Case:
         diagonal = np.diag(self.K).astype(np.float64)
         room = np.empty(len(self.y) ** 2, dtype=self.K.dtype)
         arrays = self.K, diagonal, self.G, self.alpha, self.y, self.C
-        return _core.coordinate_descent(
-            self.machine, *arrays, update, eps, sweeps, 1, staged, relax, width, room, faces
+        options = _core.DescentOptions(
+            eps=eps,
+            max_sweeps=sweeps,
+            update=update,
+            seed=1,
+            staged=staged,
+            relax=relax,
+            width=width,
+            faces=faces,
         )
+        return _core.coordinate_descent(self.machine, *arrays, options, room)
 
     def project(self, eps=1e-10, max_iter=20000, initial_step="projected"):
         arrays = self.K, self.G, self.alpha, self.y, self.C
-        return _core.projected_gradient(self.machine, *arrays, eps, max_iter, 1e-10, 1e10, 2, 2, initial_step)
+        steps = {"rho_min": 1e-10, "rho_max": 1e10, "memory": 2, "patience": 2, "initial_step": initial_step}
+        options = _core.GradientOptions(eps=eps, max_iter=max_iter, **steps)
+        return _core.projected_gradient(self.machine, *arrays, options)
 
     def optimum(self):
         """By bounded least squares: with K = LL', 1/2 |L'alpha|^2 - <T, alpha> over alpha = M beta."""

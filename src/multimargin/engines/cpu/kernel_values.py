@@ -126,9 +126,9 @@ class NativeValues(KernelValues):
         _core.kernel_block(self._spec, X, ids, part, 0, len(columns), self._scale, scale, K, out, threads)
         return K
 
-    def row_by_row(self, ids: IntArray) -> _core.BlockKernel:
+    def row_by_row(self, ids: IntArray) -> _core.WorkingSetKernel:
         """The kernel between ``ids``, for native solvers that compute the rows they need."""
-        return _core.BlockKernel(self._spec, self._samples, ids, self._scale, self.n_threads)
+        return _core.WorkingSetKernel(self._spec, self._samples, ids, self._scale, self.n_threads)
 
     def scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:
         X, out = self.task.X, np.zeros((self.n, coef.shape[1]))

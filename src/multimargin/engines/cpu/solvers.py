@@ -54,20 +54,29 @@ class Solvers:
         return steps
 
     def _projected_gradient(self, inner: ProjectedGradient, block: Block, eps: float) -> int:
-        lengths = inner.max_iter, inner.rho_min, inner.rho_max, inner.memory, inner.patience
+        options = _core.GradientOptions(
+            eps=eps,
+            max_iter=inner.max_iter,
+            rho_min=inner.rho_min,
+            rho_max=inner.rho_max,
+            memory=inner.memory,
+            patience=inner.patience,
+            initial_step=inner.initial_step,
+        )
         K, G, alpha, y, C = block.K, block.G, block.alpha, block.y, block.C
         if not self.problem.balanced:
-            name, first = self.problem.name, inner.initial_step
-            return int(_core.projected_gradient(name, K, G, alpha, y, C, eps, *lengths, first)[0])
+            return int(_core.projected_gradient(self.problem.name, K, G, alpha, y, C, options)[0])
         low, high = self.problem.bounds(y, C)
-        rest = inner.initial_step, inner.projection, self.options.n_threads
-        return int(_core.balanced_gradient(K, G, alpha, low, high, eps, *lengths, *rest)[0])
+        rest = inner.projection, self.options.n_threads
+        return int(_core.balanced_gradient(K, G, alpha, low, high, options, *rest)[0])
 
     def _variable_projection(self, inner: VariableProjection, block: Block, eps: float) -> int:
         low, high = self.problem.bounds(block.y, block.C)
         arrays, rest = (block.K, block.G, block.alpha, low, high), (inner.projection, self.options.n_threads)
-        options = inner.max_iter, inner.rho, inner.period, inner.flat
-        return int(_core.variable_projection(*arrays, eps, *options, *rest)[0])
+        options = _core.ProjectionOptions(
+            eps=eps, max_iter=inner.max_iter, rho=inner.rho, period=inner.period, flat=inner.flat
+        )
+        return int(_core.variable_projection(*arrays, options, *rest)[0])
 
     def _move_pairs(self, inner: PairDescent, block: Block, eps: float) -> int:
         low, high = self.problem.bounds(block.y, block.C)
@@ -120,7 +129,20 @@ class Solvers:
         self.work += int(done)
         return int(updates), violation <= eps
 
+    def _options(self, inner: CoordinateDescent, block: Block, *, alone: bool, **rest: Any) -> Any:
+        return _core.DescentOptions(
+            most_work=self._most_work(block, alone),
+            staged=inner.staged,
+            relax=inner.relax,
+            width=self._width(inner, block),
+            faces=inner.faces,
+            n_threads=self.options.n_threads,
+            **rest,
+        )
+
     def _sweeps_by_sample(self, inner: CoordinateDescent, block: Block, eps: float, sweeps: int) -> Any:
+        seed = int(self._rng.integers(2**63)) if len(block.W) > 1 else self.options.seed
+        rest = {"eps": eps, "max_sweeps": sweeps, "update": inner.update, "seed": seed}
         return _core.coordinate_descent(
             self.problem.name,
             block.K,
@@ -129,17 +151,8 @@ class Solvers:
             block.alpha,
             block.y,
             block.C,
-            inner.update,
-            eps,
-            sweeps,
-            int(self._rng.integers(2**63)) if len(block.W) > 1 else self.options.seed,
-            inner.staged,
-            inner.relax,
-            self._width(inner, block),
+            self._options(inner, block, alone=inner.finish is None, **rest),
             self.blocks.work_space,
-            inner.faces,
-            self._most_work(block, alone=inner.finish is None),
-            self.options.n_threads,
         )
 
     def _sweeps_by_class(self, inner: CoordinateDescent, block: StoreBlock, eps: float, sweeps: int) -> Any:
@@ -155,14 +168,7 @@ class Solvers:
             block.alpha,
             block.y,
             block.C,
-            eps,
-            sweeps,
-            inner.staged,
-            inner.relax,
-            self._width(inner, block),
-            inner.faces,
-            self._most_work(block, alone=True),
-            self.options.n_threads,
+            self._options(inner, block, alone=True, eps=eps, max_sweeps=sweeps),
         )
 
     def _width(self, inner: CoordinateDescent, block: Block) -> float:

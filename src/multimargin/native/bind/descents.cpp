@@ -1,0 +1,132 @@
+// Python bindings of the coordinate descents: shapes, dtypes and the GIL; no mathematics.
+#include "solvers/descend.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <variant>
+
+#include "bind/arrays.hpp"
+#include "machines/machines.hpp"
+
+namespace multimargin::bind {
+namespace {
+
+using namespace machines;
+using namespace solvers;
+
+using Found = std::tuple<Index, Index, double, Index>;
+
+Found found(const DescentResult& result) { return {result.sweeps, result.updates, result.violation, result.work}; }
+
+void make_options(DescentOptions* self, double eps, Index max_sweeps, Index most_work, const std::string& update,
+                  std::uint64_t seed, bool staged, double relax, double width, bool faces, int n_threads) {
+  DescentOptions options{eps, max_sweeps, most_work, update, seed, staged, relax, width, faces, n_threads};
+  options.check();
+  new (self) DescentOptions(std::move(options));
+}
+
+Found coordinate_descent(const std::string& machine, const KernelRows& K, const ConstVector& diag, const Matrix& G,
+                         const Matrix& alpha, const Labels& y, const ConstVector& C, const DescentOptions& options,
+                         const std::optional<nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>>& room) {
+  check_state(ConstMatrix(G), alpha, y, C);
+  const Index q = length(G), m = length(G, 1);
+  require(length(K) == q && length(K, 1) == q, "K must be square, with one row per row of G");
+  require(length(diag) == q, "diag must have one value per row of G");
+  require(!room || room->dtype() == K.dtype(), "room must have the dtype of K");
+  return with_machine(machine, [&]<class Machine>(std::type_identity<Machine>) {
+    return with_rows(K, [&]<class T>(const T* first, Index stride) {
+      nb::gil_scoped_release released;
+      const Subproblem<T> block{q, m, first, stride, diag.data(), G.data(), alpha.data(), y.data(), C.data()};
+      T* space = room ? static_cast<T*>(room->data()) : nullptr;
+      return found(descend<Machine>(block, options, space, room ? length(*room) : 0));
+    });
+  });
+}
+
+// The kept rows of all classes. The first use decides their precision.
+struct KeptClasses {
+  Index m, most_values;
+  std::variant<std::monostate, std::vector<ClassRows<float>>, std::vector<ClassRows<double>>> rows;
+
+  template <class T>
+  std::vector<ClassRows<T>>& of() {
+    using Rows = std::vector<ClassRows<T>>;
+    if (std::holds_alternative<std::monostate>(rows))
+      rows = Rows(m, ClassRows<T>(most_values / m));
+    require(std::holds_alternative<Rows>(rows), "rows must have the dtype that they had before");
+    return std::get<Rows>(rows);
+  }
+};
+
+void make_kept_classes(KeptClasses* self, Index m, Index most_values) {
+  require(m >= 1 && most_values >= 0, "m must be at least 1 and most_values at least 0");
+  new (self) KeptClasses{m, most_values, {}};
+}
+
+void check_source(const KernelRows& rows, const Ids& slots, const Ids& ids, Index q) {
+  const Index n = length(rows, 1);
+  require(length(slots) == q && length(ids) == q, "slots and ids must have one value per row of G");
+  require(all_within(slots.data(), q, -1, length(rows)), "slots must be -1 or rows of rows");
+  bool valid = all_within(ids.data(), q, 0, n);
+  std::vector<char> seen(n, 0);
+  for (Index i = 0; i < q && valid; ++i) valid = !std::exchange(seen[ids.data()[i]], 1);
+  require(valid, "ids must be columns of rows, each once");
+}
+
+Found class_descent(KeptClasses& kept, const KernelRows& rows, const Ids& slots, const Ids& ids,
+                    const ConstVector& diag, const Matrix& G, const Matrix& alpha, const Labels& y,
+                    const ConstVector& C, const DescentOptions& options) {
+  const Index q = length(G), m = length(G, 1), n = length(rows, 1);
+  check_shapes(ConstMatrix(G), alpha, y, C);
+  require(all_within(y.data(), q, 0, m), "y must be columns of G");
+  require(length(diag) == q, "diag must have one value per row of G");
+  check_source(rows, slots, ids, q);
+  require(kept.m == m, "kept must be of as many classes as G");
+  return with_rows(rows, [&]<class T>(const T* first, Index stride) {
+    auto& classes = kept.of<T>();
+    nb::gil_scoped_release released;
+    const Subproblem<T> block{q, m, nullptr, 0, diag.data(), G.data(), alpha.data(), y.data(), C.data()};
+    OneVsRest machine(m, OneVsRest::find_update(options.update), options.seed, options.relax);
+    ClassDescent<OneVsRest, T> descent(block, {first, stride, slots.data(), ids.data()}, n, machine, classes);
+    if (q < n) descent.list(options.width);
+    return found(descent.run(options, q == n));
+  });
+}
+
+}  // namespace
+
+void bind_descents(nb::module_& m) {
+  nb::class_<DescentOptions>(m, "DescentOptions", "How a coordinate descent runs.")
+      .def("__init__", &make_options, nb::kw_only(), "eps"_a, "max_sweeps"_a,
+           "most_work"_a = std::numeric_limits<Index>::max(), "update"_a = "sort", "seed"_a = 0, "staged"_a = true,
+           "relax"_a = 1.0, "width"_a = kInfinity, "faces"_a = false, "n_threads"_a = 1,
+           "Reach a violation of eps in at most max_sweeps sweeps and most_work multiply-adds. update and seed are of "
+           "the one-sample solve; width says by how much G may change, and so which variables take part.")
+      .def_ro("eps", &DescentOptions::eps)
+      .def_ro("max_sweeps", &DescentOptions::max_sweeps)
+      .def_ro("most_work", &DescentOptions::most_work)
+      .def_ro("update", &DescentOptions::update)
+      .def_ro("seed", &DescentOptions::seed)
+      .def_ro("staged", &DescentOptions::staged)
+      .def_ro("relax", &DescentOptions::relax)
+      .def_ro("width", &DescentOptions::width)
+      .def_ro("faces", &DescentOptions::faces)
+      .def_ro("n_threads", &DescentOptions::n_threads);
+  m.def("coordinate_descent", &coordinate_descent, "machine"_a, "K"_a.noconvert(), "diag"_a.noconvert(),
+        "G"_a.noconvert(), "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "options"_a,
+        "room"_a.noconvert().none() = nb::none(),
+        "Solves the block in place by the coordinate descent that fits the machine; room is memory for kernel rows of "
+        "single classes. Returns (sweeps, updates, violation, work).");
+  nb::class_<KeptClasses>(m, "KeptClasses", "Kernel rows between the samples of each class, kept for class_descent.")
+      .def("__init__", &make_kept_classes, "m"_a, "most_values"_a);
+  m.def("class_descent", &class_descent, "kept"_a, "rows"_a.noconvert(), "slots"_a.noconvert(), "ids"_a.noconvert(),
+        "diag"_a.noconvert(), "G"_a.noconvert(), "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(),
+        "options"_a,
+        "Solves a block of one-vs-rest in place, class by class, with K_ij = rows[slots[i], ids[j]]; samples of slot "
+        "-1 do not move. If ids are all columns of rows, all variables take part and all of G is updated. Else those "
+        "take part that a change of G by options.width could move. Returns (sweeps, updates, violation, work).");
+}
+
+}  // namespace multimargin::bind

@@ -1,0 +1,214 @@
+// Python bindings of the linear machine: shapes, dtypes, lifetimes and the GIL; no mathematics.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include "bind/arrays.hpp"
+#include "linear/pass_runner.hpp"
+#include "linear/problem.hpp"
+
+namespace multimargin::bind {
+namespace {
+
+using namespace linear;
+
+using AnyVector = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using AnyMatrix = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class W>
+using Weights = Array<W, 2>;
+
+template <class W>
+LinearWeights<W> view(const LinearProblem& problem, const Weights<W>& weights) {
+  const Index features = problem.rows().features(), width = length(weights, 1);
+  const Index blocks = features > 0 ? length(weights) / features : 1;
+  require(length(weights) == blocks * features && width % kClassLanes == 0 && width * blocks >= problem.m(),
+          "weights must have one row per feature, or some blocks of that, and all classes in rows of a multiple of 8");
+  return {weights.data(), features, width, blocks};
+}
+
+void make_problem(LinearProblem* self, std::unique_ptr<LinearRows> rows, const Labels& y, const ConstVector& C, Index m,
+                  int n_threads, int parts) {
+  const Index n = rows->rows();
+  checked_threads(n_threads);
+  checked_threads(parts);
+  require(m >= 2, "m must be at least 2");
+  require(length(y) == n && length(C) == n, "y and C must have one value per row");
+  require(all_within(y.data(), n, 0, m), "labels must be in 0..m-1");
+  bool valid = true;
+  for (Index i = 0; i < n; ++i) valid &= C.data()[i] > 0.0 && C.data()[i] <= std::numeric_limits<double>::max();
+  require(valid, "costs must be positive and finite");
+  nb::gil_scoped_release released;
+  new (self) LinearProblem(std::move(rows), m, y.data(), C.data(), n_threads, parts);
+}
+
+void dense_problem(LinearProblem* self, const AnyMatrix& X, const Labels& y, const ConstVector& C, Index m,
+                   double constant, int n_threads, int parts) {
+  auto rows = with_dtype(X, "X must be float32 or float64", [&]<class T>(std::type_identity<T>) {
+    const T* values = static_cast<const T*>(X.data());
+    return std::unique_ptr<LinearRows>(new DenseLinearRows<T>(values, length(X), length(X, 1), constant));
+  });
+  make_problem(self, std::move(rows), y, C, m, n_threads, parts);
+}
+
+template <class I>
+void sparse_problem(LinearProblem* self, const AnyVector& data, const ConstVectorOf<I>& indices,
+                    const ConstVectorOf<I>& indptr, Index d, const Labels& y, const ConstVector& C, Index m,
+                    double constant, int n_threads, int parts) {
+  require(length(indices) == length(data), "indices and data must have the same length");
+  const Index n = length(indptr) - 1;
+  const I* starts = indptr.data();
+  require(n >= 0 && starts[0] >= 0 && static_cast<Index>(starts[n]) <= length(data), "indptr must stay within data");
+  require(std::is_sorted(starts, starts + n + 1), "indptr must not decrease");
+  require(all_within(indices.data() + starts[0], starts[n] - starts[0], 0, d), "column indices must be in 0..d-1");
+  auto rows = with_dtype(data, "data must be float32 or float64", [&]<class T>(std::type_identity<T>) {
+    const T* values = static_cast<const T*>(data.data());
+    return std::unique_ptr<LinearRows>(new SparseLinearRows<T, I>(values, indices.data(), starts, n, d, constant));
+  });
+  make_problem(self, std::move(rows), y, C, m, n_threads, parts);
+}
+
+template <class W>
+auto measure(LinearProblem& problem, const Weights<W>& weights, Index step) {
+  require(step >= 1, "step must be at least 1");
+  const LinearWeights<W> w = view(problem, weights);
+  nb::gil_scoped_release released;
+  const LinearMeasure found = problem.measure(w, step);
+  return std::tuple(found.violation, found.gain, found.gap, found.loss);
+}
+
+template <class W>
+void rebuild(const LinearProblem& problem, const Weights<W>& weights) {
+  const LinearWeights<W> w = view(problem, weights);
+  nb::gil_scoped_release released;
+  problem.rebuild(w);
+}
+
+template <class W>
+double norm(const ConstMatrixOf<W>& weights, int n_threads) {
+  checked_threads(n_threads);
+  nb::gil_scoped_release released;
+  return squared_norm(weights.data(), length(weights) * length(weights, 1), n_threads);
+}
+
+// The values as an array that owns them.
+template <class T>
+nb::ndarray<nb::numpy, T> to_numpy(std::vector<T> values) {
+  auto* own = new std::vector<T>(std::move(values));
+  nb::capsule owner(own, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::ndarray<nb::numpy, T>(own->data(), {own->size()}, owner);
+}
+
+// alpha as CSR: (indptr, classes, values), the label's entry of a row first.
+nb::tuple dual_arrays(const LinearProblem& problem) {
+  const SparseDual& dual = problem.dual();
+  std::vector<std::int64_t> indptr{0};
+  std::vector<std::int32_t> classes;
+  std::vector<double> values;
+  indptr.reserve(dual.size() + 1);
+  for (Index i = 0; i < dual.size(); ++i) {
+    const Index count = dual.own(i) == 0.0 ? 0 : dual.count(i) + 1;
+    if (count > 0) classes.push_back(problem.y()[i]), values.push_back(dual.own(i));
+    for (Index e = 0; e + 1 < count; ++e) {
+      classes.push_back(dual.entries(i)[e].r);
+      values.push_back(dual.entries(i)[e].alpha);
+    }
+    indptr.push_back(indptr.back() + count);
+  }
+  return nb::make_tuple(to_numpy(std::move(indptr)), to_numpy(std::move(classes)), to_numpy(std::move(values)));
+}
+
+// Sets alpha to a feasible point: the entries off the label as CSR; the label's entries are their sums.
+void set_dual(LinearProblem& problem, const ConstVectorOf<std::int64_t>& indptr,
+              const ConstVectorOf<std::int32_t>& classes, const ConstVector& values) {
+  SparseDual& dual = problem.dual();
+  const LabelledRows task = problem.task();
+  const std::int64_t* starts = indptr.data();
+  require(length(indptr) == dual.size() + 1 && starts[0] == 0 && starts[dual.size()] == length(classes) &&
+              length(classes) == length(values),
+          "indptr, classes and values must be CSR with one row per sample");
+  require(std::is_sorted(starts, starts + dual.size() + 1), "indptr must not decrease");
+  std::vector<SparseDual::Entry> entries;
+  for (Index i = 0; i < dual.size(); ++i) {
+    entries.clear();
+    double own = 0.0;
+    for (Index k = starts[i]; k < starts[i + 1]; ++k) {
+      const std::int32_t r = classes.data()[k];
+      require(r >= 0 && r < task.m && r != task.y[i] && values.data()[k] <= 0.0,
+              "entries must be of other classes than the label, and not positive");
+      if (values.data()[k] == 0.0) continue;
+      entries.push_back({r, values.data()[k]});
+      own -= values.data()[k];
+    }
+    require(own <= task.C[i] * (1.0 + 1e-12), "a row of alpha must not exceed its cost");
+    dual.set(i, std::min(own, task.C[i]), entries.data(), static_cast<Index>(entries.size()));
+  }
+}
+
+double dual_sum(const LinearProblem& problem) {
+  double sum = 0.0;
+  for (Index i = 0; i < problem.dual().size(); ++i) sum += problem.dual().own(i);
+  return sum;
+}
+
+template <class W>
+void make_runner(PassRunner<W>* self, LinearProblem& problem, const Weights<W>& weights, const std::string& update,
+                 double tau, std::uint64_t seed, bool together) {
+  require(tau >= 0.0, "tau must not be negative");
+  const LinearWeights<W> w = view(problem, weights);
+  const UpdateRule rule{machines::find_simplex_update(update), tau};
+  new (self) PassRunner<W>(problem.task(), w, &problem.dual(), rule, seed, together);
+}
+
+template <class W>
+auto run_pass(PassRunner<W>& self, bool all, double threshold, double relax, double margin, bool shuffle) {
+  require(threshold >= 0.0 && margin >= 0.0, "threshold and margin must not be negative");
+  require(0.0 < relax && relax < 2.0, "relax must be between 0 and 2");
+  nb::gil_scoped_release released;
+  const PassResult r = self.pass(all, {threshold, relax, margin, shuffle});
+  return std::tuple(r.visits, r.updates, r.active, r.violation, r.total, r.change, r.gap);
+}
+
+template <class W>
+void bind_runner(nb::module_& m, const char* name) {
+  nb::class_<PassRunner<W>>(m, name)
+      .def("__init__", &make_runner<W>, "problem"_a, "weights"_a.noconvert(), "update"_a, "tau"_a, "seed"_a,
+           "together"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
+      .def("part", &PassRunner<W>::part, "Go on without threads.")
+      .def("run", &run_pass<W>, "all"_a, "threshold"_a, "relax"_a, "margin"_a, "shuffle"_a,
+           "One pass, over all samples or the active ones; returns (visits, updates, active, violation, total, change "
+           "of the dual, gap as far as seen).");
+}
+
+template <class I>
+void bind_sparse_problem(nb::class_<LinearProblem>& problem) {
+  problem.def("__init__", &sparse_problem<I>, "data"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(),
+              "d"_a, "y"_a.noconvert(), "C"_a.noconvert(), "m"_a, "constant"_a, "n_threads"_a, "parts"_a = 1,
+              nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 6>(),
+              nb::keep_alive<1, 7>());
+}
+
+}  // namespace
+
+void bind_linear(nb::module_& m) {
+  nb::class_<LinearProblem> problem(m, "LinearProblem");
+  problem.def("__init__", &dense_problem, "X"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "m"_a, "constant"_a,
+              "n_threads"_a, "parts"_a = 1, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>());
+  bind_sparse_problem<std::int32_t>(problem);
+  bind_sparse_problem<std::int64_t>(problem);
+  problem.def("measure", &measure<float>, "weights"_a.noconvert(), "step"_a = 1)
+      .def("measure", &measure<double>, "weights"_a.noconvert(), "step"_a = 1,
+           "Measures every step-th sample with fixed weights: (largest violation, largest gain / C, gap, loss), the "
+           "last two as sums.")
+      .def("rebuild", &rebuild<float>, "weights"_a.noconvert())
+      .def("rebuild", &rebuild<double>, "weights"_a.noconvert(), "Computes the weights from the dual alone.")
+      .def("dual", &dual_arrays, "alpha as (indptr, classes, values).")
+      .def("set_dual", &set_dual, "indptr"_a.noconvert(), "classes"_a.noconvert(), "values"_a.noconvert())
+      .def("dual_sum", &dual_sum, "sum_i alpha_{i,y_i}")
+      .def("support", [](const LinearProblem& self) { return self.dual().support(); },
+           "Number of samples with alpha_i != 0.");
+  m.def("squared_norm", &norm<float>, "weights"_a.noconvert(), "n_threads"_a = 1);
+  m.def("squared_norm", &norm<double>, "weights"_a.noconvert(), "n_threads"_a = 1, "|W|^2 in float64.");
+  bind_runner<float>(m, "PassRunner32");
+  bind_runner<double>(m, "PassRunner64");
+}
+
+}  // namespace multimargin::bind

@@ -1,0 +1,125 @@
+// Python bindings of the projected gradient and variable projection methods: shapes, dtypes and the GIL; no
+// mathematics.
+#include "solvers/balanced_gradient.hpp"
+#include "solvers/balanced_set.hpp"
+#include "solvers/projected_gradient.hpp"
+#include "solvers/variable_projection.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include "bind/arrays.hpp"
+#include "machines/machines.hpp"
+
+namespace multimargin::bind {
+namespace {
+
+using namespace machines;
+using namespace solvers;
+
+using Found = std::tuple<Index, double>;
+
+Found found(const IterationResult& result) { return {result.iterations, result.closeness}; }
+
+void make_gradient_options(GradientOptions* self, double eps, Index max_iter, double rho_min, double rho_max,
+                           Index memory, Index patience, const std::string& initial_step) {
+  GradientOptions options{eps, max_iter, rho_min, rho_max, memory, patience, initial_step};
+  options.check();
+  new (self) GradientOptions(std::move(options));
+}
+
+void make_projection_options(ProjectionOptions* self, double eps, Index max_iter, double rho, Index period,
+                             double flat) {
+  const ProjectionOptions options{eps, max_iter, rho, period, flat};
+  options.check();
+  new (self) ProjectionOptions(options);
+}
+
+Found projected_gradient(const std::string& machine, const KernelRows& K, const Matrix& G, const Matrix& alpha,
+                         const Labels& y, const ConstVector& C, const GradientOptions& options) {
+  check_state(ConstMatrix(G), alpha, y, C);
+  const Index q = length(G), m = length(G, 1);
+  require(length(K) == q && length(K, 1) == q, "K must be square, with one row per row of G");
+  return with_machine(machine, [&]<class Machine>(std::type_identity<Machine>) {
+    return with_rows(K, [&]<class T>(const T* first, Index stride) {
+      nb::gil_scoped_release released;
+      Subproblem<double> block{q, m, nullptr, stride, nullptr, G.data(), alpha.data(), y.data(), C.data()};
+      std::vector<double> converted;
+      if constexpr (std::is_same_v<T, double>) {
+        block.K = first;
+      } else {
+        for (Index i = 0; i < q; ++i) converted.insert(converted.end(), first + i * stride, first + i * stride + q);
+        block.K = converted.data();
+        block.K_stride = q;
+      }
+      RowwiseBlock<Machine> rows(block, Machine(m, Machine::find_update("sort"), 0));
+      return found(ProjectedGradient(std::move(rows), options).run());
+    });
+  });
+}
+
+// Calls work(block, feasible set) for the dtype of K; the set has the sum that alpha has.
+template <class Work>
+Found with_balanced_block(const KernelRows& K, const Matrix& G, const Matrix& alpha, const ConstVector& low,
+                          const ConstVector& high, const std::string& projection, Work work) {
+  const Index q = length(G);
+  require(length(K) == q && length(K, 1) == q, "K must be square, with one row per row of G");
+  require(length(G, 1) == 1 && length(alpha) == q && length(alpha, 1) == 1, "G and alpha must have one column");
+  require(length(low) == q && length(high) == q, "low and high must have one value per row of G");
+  const BalancedRoot root = find_balanced_root(projection);
+  return with_rows(K, [&]<class T>(const T* first, Index stride) {
+    nb::gil_scoped_release released;
+    const Subproblem<T> block{q, 1, first, stride, nullptr, G.data(), alpha.data(), nullptr, nullptr};
+    return found(work(block, BalancedSet(low.data(), high.data(), q, sum_of(alpha.data(), q), root)));
+  });
+}
+
+Found variable_projection(const KernelRows& K, const Matrix& G, const Matrix& alpha, const ConstVector& low,
+                          const ConstVector& high, const ProjectionOptions& options, const std::string& projection,
+                          int n_threads) {
+  const int threads = checked_threads(n_threads);
+  return with_balanced_block(K, G, alpha, low, high, projection, [&](const auto& block, BalancedSet set) {
+    return VariableProjection(block, std::move(set), options, threads).run();
+  });
+}
+
+Found balanced_gradient(const KernelRows& K, const Matrix& G, const Matrix& alpha, const ConstVector& low,
+                        const ConstVector& high, const GradientOptions& options, const std::string& projection,
+                        int n_threads) {
+  const int threads = checked_threads(n_threads);
+  return with_balanced_block(K, G, alpha, low, high, projection, [&](const auto& block, BalancedSet set) {
+    return ProjectedGradient(BalancedBlock(block, std::move(set), threads), options).run();
+  });
+}
+
+void project_balanced(const ConstVector& w, const ConstVector& low, const ConstVector& high, double total,
+                      const std::string& method, const Vector& out) {
+  require(length(low) == length(w) && length(high) == length(w) && length(out) == length(w),
+          "w, low, high and out must have the same length");
+  const BalancedRoot root = find_balanced_root(method);
+  nb::gil_scoped_release released;
+  BalancedSet(low.data(), high.data(), length(w), total, root).project(w.data(), out.data());
+}
+
+}  // namespace
+
+void bind_projections(nb::module_& m) {
+  nb::class_<GradientOptions>(m, "GradientOptions", "How the projected gradient method runs.")
+      .def("__init__", &make_gradient_options, nb::kw_only(), "eps"_a, "max_iter"_a, "rho_min"_a, "rho_max"_a,
+           "memory"_a, "patience"_a, "initial_step"_a);
+  nb::class_<ProjectionOptions>(m, "ProjectionOptions", "How the variable projection method runs.")
+      .def("__init__", &make_projection_options, nb::kw_only(), "eps"_a, "max_iter"_a, "rho"_a, "period"_a, "flat"_a);
+  m.def("projected_gradient", &projected_gradient, "machine"_a, "K"_a.noconvert(), "G"_a.noconvert(),
+        "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "options"_a,
+        "Solves the block in place by the projected gradient method; returns (iterations, max g_i / c_i).");
+  m.def("variable_projection", &variable_projection, "K"_a.noconvert(), "G"_a.noconvert(), "alpha"_a.noconvert(),
+        "low"_a.noconvert(), "high"_a.noconvert(), "options"_a, "projection"_a, "n_threads"_a,
+        "Solves the balanced block in place by variable projection; returns (iterations, violation).");
+  m.def("balanced_gradient", &balanced_gradient, "K"_a.noconvert(), "G"_a.noconvert(), "alpha"_a.noconvert(),
+        "low"_a.noconvert(), "high"_a.noconvert(), "options"_a, "projection"_a, "n_threads"_a,
+        "Solves the balanced block in place by the projected gradient method; returns (iterations, violation).");
+  m.def("project_balanced", &project_balanced, "w"_a.noconvert(), "low"_a.noconvert(), "high"_a.noconvert(), "total"_a,
+        "method"_a, "out"_a.noconvert(), "Writes the nearest point to w with low <= z <= high, sum z = total to out.");
+}
+
+}  // namespace multimargin::bind

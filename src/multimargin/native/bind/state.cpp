@@ -1,0 +1,89 @@
+// Python bindings of the state of all samples: measures, gradient, one-sample updates. No mathematics.
+#include "machines/machines.hpp"
+#include "state/gradient.hpp"
+#include "state/measure.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include "bind/arrays.hpp"
+
+namespace multimargin::bind {
+namespace {
+
+using namespace machines;
+
+// Whether the labels of the rows ids, or of all rows, are in 0..m-1.
+bool labels_are_valid(const Labels& y, Index m, const std::optional<Ids>& ids) {
+  if (!ids) return all_within(y.data(), length(y), 0, m);
+  bool valid = true;
+  for (Index k = 0; k < length(*ids); ++k) valid &= all_within(y.data() + ids->data()[k], 1, 0, m);
+  return valid;
+}
+
+void measure(const std::string& machine, const ConstMatrix& G, const ConstMatrix& alpha, const Labels& y,
+             const ConstVector& C, const std::optional<Ids>& ids, const Vector& psi, const Vector& gain,
+             int n_threads) {
+  check_shapes(G, alpha, y, C);
+  const bool binary = machine == CSvc::kName;
+  require(binary ? length(G, 1) == 1 : length(G, 1) >= 2, "G needs one column per class, or one for c-svc");
+  require(length(psi) == length(G) && length(gain) == length(G), "psi and gain must have one value per row of G");
+  if (ids) check_ids(*ids, length(G), "ids must be rows of G");
+  require(labels_are_valid(y, binary ? 2 : length(G, 1), ids), "y must be in 0..m-1");
+  const state::MeasureArrays arrays{length(G, 1), G.data(), alpha.data(), y.data(), C.data(), psi.data(), gain.data()};
+  const int threads = checked_threads(n_threads);
+  with_measured_machine(machine, [&](auto chosen) {
+    using Machine = typename decltype(chosen)::type;
+    nb::gil_scoped_release released;
+    state::measure<Machine>(arrays, ids ? ids->data() : nullptr, ids ? length(*ids) : length(G), threads);
+  });
+}
+
+void update_gradient(const Matrix& G, const KernelRows& rows, const Ids& slots, const ConstMatrix& delta,
+                     int n_threads) {
+  require(rows.shape(1) == G.shape(0), "rows must have one column per row of G");
+  require(delta.shape(0) == slots.shape(0) && delta.shape(1) == G.shape(1),
+          "delta must have one row per slot and the columns of G");
+  check_ids(slots, length(rows), "slots must be rows of rows");
+  const int threads = checked_threads(n_threads);
+  with_rows(rows, [&](const auto* first, Index stride) {
+    nb::gil_scoped_release released;
+    const state::SparseStep step(delta.data(), length(delta), length(delta, 1));
+    if (step.rows() > 0)
+      state::update_gradient(first, stride, slots.data(), step, length(G), length(G, 1), G.data(), threads);
+  });
+}
+
+void update_samples(const std::string& machine, const std::string& update, const Matrix& alpha, const ConstMatrix& G,
+                    const Labels& y, const ConstVector& C, const ConstVector& kii, std::uint64_t seed) {
+  check_state(G, alpha, y, C);
+  require(length(kii) == length(G), "kii must have one value per row of G");
+  const Index m = length(G, 1);
+  with_machine(machine, [&](auto chosen) {
+    using Machine = typename decltype(chosen)::type;
+    Machine one(m, Machine::find_update(update), seed);
+    nb::gil_scoped_release released;
+    for (Index i = 0; i < length(G); ++i) {
+      const Index own = y.data()[i];
+      double* row = alpha.data() + i * m;
+      Machine::lift(own, m, row);
+      one.minimise(G.data() + i * m, kii.data()[i], own, C.data()[i], m, row);
+      Machine::lower(own, m, row);
+    }
+  });
+}
+
+}  // namespace
+
+void bind_state(nb::module_& m) {
+  m.def("measure", &measure, "machine"_a, "G"_a.noconvert(), "alpha"_a.noconvert(), "y"_a.noconvert(),
+        "C"_a.noconvert(), "ids"_a.noconvert().none(), "psi"_a.noconvert(), "gain"_a.noconvert(), "n_threads"_a,
+        "Writes violation psi_i and gain g_i of the rows ids (None: all) to psi and gain.");
+  m.def("update_gradient", &update_gradient, "G"_a.noconvert(), "rows"_a.noconvert(), "slots"_a.noconvert(),
+        "delta"_a.noconvert(), "n_threads"_a, "G[j, :] += sum_k rows[slots[k], j] delta[k, :].");
+  m.def("update_samples", &update_samples, "machine"_a, "update"_a, "alpha"_a.noconvert(), "G"_a.noconvert(),
+        "y"_a.noconvert(), "C"_a.noconvert(), "kii"_a.noconvert(), "seed"_a,
+        "Applies one single-sample update to every row of alpha, in place; G is only read.");
+}
+
+}  // namespace multimargin::bind

@@ -1,0 +1,41 @@
+// The kernel block K_WW of a working set that grows: new samples are added from their full kernel rows.
+#pragma once
+
+#include "base/row_loops.hpp"
+
+namespace multimargin::kernel {
+
+// Moves rows 0..count-1 of `count` values each from old_stride to new_stride >= old_stride apart, in place.
+template <class T>
+void widen_block(T* K, Index count, Index old_stride, Index new_stride) {
+  for (Index i = count - 1; i > 0; --i) std::memmove(K + i * new_stride, K + i * old_stride, count * sizeof(T));
+}
+
+// Keeps only the rows and columns `kept` (ascending) of K, in place.
+template <class T>
+void retain_block(T* K, Index stride, const Index* kept, Index count) {
+  for (Index i = 0; i < count; ++i) gather_row(K + kept[i] * stride, kept, count, K + i * stride);
+}
+
+// K[p, j] = K[j, p] = rows[slots[p - old], members[j]] for the new members p = old..count-1 and all j.
+// K and rows have rows K_stride and row_stride apart.
+template <class T>
+void extend_block(T* K, Index K_stride, Index old, const T* rows, Index row_stride, const Index* slots,
+                  const Index* members, Index count, int n_threads) {
+  const Index added = count - old;
+  const int threads = worthwhile_threads(n_threads, 4.0 * static_cast<double>(added) * static_cast<double>(count));
+  parallel_tasks(added, threads, [&] {
+    return [&](Index p) { gather_row(rows + slots[p] * row_stride, members, count, K + (old + p) * K_stride); };
+  });
+  constexpr Index tile = 64;  // of the transposed part, so that whole cache lines are read and written
+  parallel_tasks((old + tile - 1) / tile, threads, [&] {
+    return [&](Index task) {
+      const Index begin = task * tile, end = std::min(begin + tile, old);
+      for (Index first = old; first < count; first += tile)
+        for (Index i = begin; i < end; ++i)
+          for (Index p = first; p < std::min(first + tile, count); ++p) K[i * K_stride + p] = K[p * K_stride + i];
+    };
+  });
+}
+
+}  // namespace multimargin::kernel

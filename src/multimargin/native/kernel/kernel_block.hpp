@@ -1,0 +1,176 @@
+// Kernel values between rows of a and rows of b, tile by tile: raw values first, then the kernel function while they
+// are in cache, with the result written to its final place.
+#pragma once
+
+#include "base/aligned_buffer.hpp"
+#include "kernel/distance_table.hpp"
+#include "kernel/kernel_function.hpp"
+#include "samples/samples.hpp"
+
+namespace multimargin::kernel {
+
+using namespace samples;
+
+// Two samples, a kernel between them and optional factors: K(i, j) = k(a_i, b_j) a_scale_i b_scale_j + offset.
+struct KernelOperands {
+  const KernelSpec& spec;
+  const Samples& a;
+  const Samples& b;
+  const double* a_scale;  // one per row of a, or null
+  const double* b_scale;  // one per row of b, or null
+};
+
+// Calls f with the type of the operands' raw values.
+template <class F>
+void with_raw_type(const KernelOperands& operands, F f) {
+  switch (operands.b.raw_type(operands.a)) {
+    case RawType::float32: return f(std::type_identity<float>{});
+    case RawType::float64: return f(std::type_identity<double>{});
+    case RawType::int32: return f(std::type_identity<std::int32_t>{});
+    case RawType::uint8: return f(std::type_identity<std::uint8_t>{});
+  }
+}
+
+// One thread's maker of kernel tiles.
+template <class Raw, class Out>
+class KernelTiles {
+ public:
+  explicit KernelTiles(const KernelOperands& operands)
+      : operands_(operands), a_norms_(operands.a.expansion(operands.spec.comparison()).norms),
+        expansion_(operands.b.expansion(operands.spec.comparison())),
+        tiles_(dynamic_cast<const TileSource<Raw>&>(operands.b)
+                   .row_tiles(operands.a, operands.spec.comparison(), std::type_identity<Raw>{})) {
+    const double farthest = operands.a.expansion(operands.spec.comparison()).largest + expansion_.largest;
+    if (uses_table && expansion_.norms && farthest <= DistanceTable::most && DistanceTable::worthwhile())
+      table_.emplace(operands.spec, expansion_.unit);
+  }
+
+  // Chooses rows of a; `ids` must stay valid while they are in use.
+  void load(const Index* ids, Index q) {
+    ids_ = ids, q_ = q;
+    tiles_->load(ids, q);
+  }
+
+  // Writes K(ids[k], j), begin <= j < end, to row_of(k)[j - begin].
+  template <class RowOf>
+  void evaluate(Index begin, Index end, RowOf row_of) {
+    const Index width = end - begin;
+    ld_ = round_up(width, tile_alignment);
+    raw_.reserve(q_ * ld_);
+    tiles_->fill(begin, end, raw_.data(), ld_);
+    RowExpansion<Wide> expansion{.unit = expansion_.unit};
+    if (expansion_.norms) {
+      expansion.b_norm = convert(expansion_.norms, begin, width, b_norm_);
+      expansion.weight = static_cast<Wide>(expansion_.weight);
+    }
+    const Out* b_scale = operands_.b_scale ? convert(operands_.b_scale, begin, width, b_scale_) : nullptr;
+    const bool plain = !operands_.a_scale && !b_scale && operands_.spec.offset == 0;
+    for (Index k = 0; k < q_; ++k) {
+      if (a_norms_) expansion.a_norm = static_cast<Wide>(a_norms_[ids_[k]]);
+      Out* row = row_of(k);
+      kernel_values(k, expansion, width, row);
+      const double a_scale = operands_.a_scale ? operands_.a_scale[ids_[k]] : 1.0;
+      if (!plain)
+        scale_row<Out>(static_cast<Out>(a_scale), b_scale, static_cast<Out>(operands_.spec.offset), width, row);
+    }
+  }
+
+  // The same into a tile of the worker, row k at [k * row_stride()], with zeros after the last column.
+  const Out* evaluate(Index begin, Index end) {
+    const Index ld = round_up(end - begin, tile_alignment);
+    Out* tile = values_tile(q_ * ld);
+    evaluate(begin, end, [=](Index k) { return tile + k * ld; });
+    for (Index k = 0; k < q_; ++k) std::fill_n(tile + k * ld + (end - begin), ld - (end - begin), Out(0));
+    return tile;
+  }
+  Index row_stride() const { return ld_; }
+
+ private:
+  static constexpr bool bytes = std::is_same_v<Raw, std::uint8_t>, uses_table = bytes && std::is_same_v<Out, float>;
+  using Wide = std::conditional_t<bytes, std::int32_t, Raw>;  // bytes are widened to it
+
+  void kernel_values(Index k, const RowExpansion<Wide>& expansion, Index width, Out* out) {
+    const Raw* raw = raw_.data() + k * ld_;
+    if constexpr (uses_table)
+      if (table_) return table_->row(raw, expansion.a_norm, expansion.b_norm, width, out);
+    if constexpr (bytes) {
+      widen_row(raw, width, wide_.reserve(width));
+      kernel_row<Wide, Out>(operands_.spec, wide_.data(), expansion, width, out);
+    } else {
+      kernel_row<Raw, Out>(operands_.spec, raw, expansion, width, out);
+    }
+  }
+
+  template <class To>
+  static const To* convert(const double* values, Index begin, Index count, AlignedBuffer<To>& buffer) {
+    To* out = buffer.reserve(count);
+    for (Index j = 0; j < count; ++j) out[j] = static_cast<To>(values[begin + j]);
+    return out;
+  }
+
+  // Raw values become kernel values in place if the types allow.
+  Out* values_tile(Index size) {
+    if constexpr (std::is_same_v<Raw, Out>)
+      return raw_.reserve(size);
+    else
+      return values_.reserve(size);
+  }
+
+  const KernelOperands& operands_;
+  const double* a_norms_;
+  Expansion expansion_;
+  std::unique_ptr<RowTiles<Raw>> tiles_;
+  std::optional<DistanceTable> table_;
+  const Index* ids_ = nullptr;
+  Index q_ = 0, ld_ = 0;
+  AlignedBuffer<Raw> raw_;
+  AlignedBuffer<Wide> b_norm_, wide_;
+  AlignedBuffer<Out> values_, b_scale_;
+};
+
+// Rows of a result matrix, chosen in any order.
+template <class Out>
+struct OutRows {
+  Out* data;
+  Index stride;       // from one row of the matrix to the next
+  const Index* rows;  // the k-th result goes to row rows[k]
+};
+
+// out row k [j - begin] = K(ids[k], j) for k < q, begin <= j < end, on n_threads threads.
+template <class Raw, class Out>
+void kernel_block_as(const KernelOperands& operands, const Index* ids, Index q, Index begin, Index end,
+                     OutRows<Out> out, int n_threads) {
+  const TileShape shape = operands.b.tile_shape(q, end - begin, true);
+  const Index chunks = (q + shape.rows - 1) / shape.rows;
+  const Index strips = (end - begin + shape.columns - 1) / shape.columns;
+  const double flops = operands.b.value_flops(operands.a) * static_cast<double>(q) * static_cast<double>(end - begin);
+  parallel_tasks(chunks * strips, worthwhile_threads(n_threads, flops), [&] {
+    return [&, tiles = KernelTiles<Raw, Out>(operands), loaded = Index{-1}](Index task) mutable {
+      const Index chunk = task / strips, first = chunk * shape.rows;
+      if (chunk != loaded) tiles.load(ids + first, std::min(shape.rows, q - first));
+      loaded = chunk;
+      const Index from = begin + task % strips * shape.columns, to = std::min(from + shape.columns, end);
+      tiles.evaluate(from, to, [&](Index k) { return out.data + out.rows[first + k] * out.stride + (from - begin); });
+    };
+  });
+}
+
+template <class Out>
+void kernel_block(const KernelOperands& operands, const Index* ids, Index q, Index begin, Index end, OutRows<Out> out,
+                  int n_threads) {
+  if (q == 0 || begin == end) return;
+  with_raw_type(operands, [&]<class Raw>(std::type_identity<Raw>) {
+    kernel_block_as<Raw, Out>(operands, ids, q, begin, end, out, n_threads);
+  });
+}
+
+// out[i] = K(i, i) in double: products are the squared norms, distances 0.
+inline void kernel_diagonal(const KernelSpec& spec, const Samples& samples, const double* scale, double* out) {
+  const Index n = samples.n();
+  const std::vector<double> zeros(spec.comparison() == Comparison::product ? 0 : n);
+  const double* raw = spec.comparison() == Comparison::product ? samples.squared_norms().data() : zeros.data();
+  kernel_row<double, double>(spec, raw, {.unit = samples.expansion(spec.comparison()).unit}, n, out);
+  for (Index i = 0; i < n; ++i) out[i] = out[i] * (scale ? scale[i] * scale[i] : 1.0) + spec.offset;
+}
+
+}  // namespace multimargin::kernel

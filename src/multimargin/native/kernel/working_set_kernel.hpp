@@ -1,0 +1,41 @@
+// Kernel rows of a working set against itself, computed a few at a time.
+#pragma once
+
+#include "kernel/kernel_block.hpp"
+
+namespace multimargin::kernel {
+
+// K(i, j) for i, j in `ids`, rows of `samples`; scale: one factor per sample, or null. spec, samples and scale must
+// outlive it.
+class WorkingSetKernel {
+ public:
+  WorkingSetKernel(const KernelSpec& spec, const Samples& samples, std::vector<Index> ids, const double* scale,
+                   int n_threads)
+      : spec_(spec), samples_(samples), ids_(std::move(ids)), scale_(scale), n_threads_(n_threads),
+        columns_(samples.take(ids_.data(), size())) {
+    if (scale)
+      for (Index i : ids_) column_scale_.push_back(scale[i]);
+  }
+
+  Index size() const { return static_cast<Index>(ids_.size()); }
+
+  // out[places[c] * stride + j] = K(which[c], j) for c < count and all j.
+  template <class T>
+  void rows(const Index* which, Index count, T* out, Index stride, const Index* places) const {
+    std::vector<Index> ids;
+    for (Index c = 0; c < count; ++c) ids.push_back(ids_[which[c]]);
+    const KernelOperands operands{spec_, samples_, *columns_, scale_, scale_ ? column_scale_.data() : nullptr};
+    kernel_block<T>(operands, ids.data(), count, 0, size(), OutRows<T>{out, stride, places}, n_threads_);
+  }
+
+ private:
+  const KernelSpec& spec_;
+  const Samples& samples_;
+  std::vector<Index> ids_;
+  const double* scale_;
+  int n_threads_;
+  std::unique_ptr<Samples> columns_;
+  std::vector<double> column_scale_;
+};
+
+}  // namespace multimargin::kernel

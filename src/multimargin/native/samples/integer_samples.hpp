@@ -1,0 +1,188 @@
+// Dense samples of 8 or 16-bit integers: value = scale * integer. Compared values are exact: in 32 bits if squared
+// distances fit, otherwise summed in double.
+#pragma once
+
+#include "base/aligned_buffer.hpp"
+#include "samples/integer_groups.hpp"
+#include "samples/integer_rows.hpp"
+#include "samples/samples.hpp"
+
+namespace multimargin::samples {
+
+// If |a|^2 is below this for all samples, every squared distance fits 32 bits.
+inline constexpr double narrow_norm = 1 << 29;
+
+// norms[i] = sum over features of x_if^2, i < n; the largest |x_if| is returned.
+template <class S>
+MULTIMARGIN_CLONES std::int32_t integer_norms(const S* x, Index n, Index d, double* norms) {
+  std::int32_t low = 0, high = 0;
+  for (Index i = 0; i < n; ++i) {
+    std::int64_t sum = 0;
+    for (Index f = 0; f < d; ++f) {
+      const std::int32_t value = x[i * d + f];
+      sum += value * value;
+      low = value < low ? value : low;
+      high = value > high ? value : high;
+    }
+    norms[i] = static_cast<double>(sum);
+  }
+  return high > -low ? high : -low;
+}
+
+template <class S>
+class IntegerSamples final : public Samples, public TileSource<std::int32_t>, public TileSource<double> {
+ public:
+  // x: n rows of d integers, none below -32767; `owner` keeps them alive.
+  IntegerSamples(const S* x, Index n, Index d, double scale, std::shared_ptr<const void> owner)
+      : IntegerSamples(x, n, d, scale, group_format<S>(integer_simd), find_bounds(x, n, d), std::move(owner)) {}
+
+  std::unique_ptr<Samples> take(const Index* ids, Index count) const override {
+    auto copy = std::make_shared<std::vector<S>>(count * d());
+    for (Index k = 0; k < count; ++k) std::copy_n(x_ + ids[k] * d(), d(), copy->data() + k * d());
+    return std::unique_ptr<Samples>(new IntegerSamples(copy->data(), count, d(), scale_, format_, bounds_, copy));
+  }
+
+  bool comparable_with(const Samples& other) const override {
+    const auto* same = dynamic_cast<const IntegerSamples*>(&other);
+    return same && same->format_ == format_ && same->scale_ == scale_;
+  }
+
+  RawType raw_type(const Samples& a) const override {
+    return bounds_.narrow && static_cast<const IntegerSamples&>(a).bounds_.narrow ? RawType::int32 : RawType::float64;
+  }
+
+  Expansion expansion(Comparison comparison) const override {
+    if (comparison == Comparison::l1_distance) throw std::logic_error("integer products give no L1 distance");
+    return {comparison == Comparison::product ? nullptr : squared_norms().data(), -2.0, scale_ * scale_};
+  }
+
+  TileShape tile_shape(Index q, Index width, bool split_rows) const override {
+    // Without split_rows the rows are loaded again for every strip of columns, so strips are wide.
+    if (!split_rows) return {std::min<Index>(q, 64), shared_columns(width, 1, 256, 1024)};
+    const Index rows = std::min<Index>(q, 128);
+    return {rows, shared_columns(width, (q + rows - 1) / rows, 256, 512)};
+  }
+
+  double value_flops(const Samples&) const override { return 0.5 * static_cast<double>(d()) + transform_flops; }
+
+  std::unique_ptr<RowTiles<std::int32_t>> row_tiles(const Samples& a, Comparison,
+                                                    std::type_identity<std::int32_t>) const override {
+    return std::make_unique<Tiles<std::int32_t>>(static_cast<const IntegerSamples&>(a), *this);
+  }
+
+  std::unique_ptr<RowTiles<double>> row_tiles(const Samples& a, Comparison, std::type_identity<double>) const override {
+    return std::make_unique<Tiles<double>>(static_cast<const IntegerSamples&>(a), *this);
+  }
+
+ protected:
+  std::vector<double> compute_squared_norms() const override {
+    std::vector<double> norms(n());
+    integer_norms(x_, n(), d(), norms.data());
+    return norms;
+  }
+
+ private:
+  struct Bounds {
+    bool narrow;           // squared distances fit 32 bits
+    std::int32_t largest;  // absolute value
+  };
+
+  static constexpr Index line_bytes_of(Index group) { return integer_panel * group * Index{sizeof(S)}; }
+
+  IntegerSamples(const S* x, Index n, Index d, double scale, GroupFormat format, Bounds bounds,
+                 std::shared_ptr<const void> owner)
+      : Samples(n, d), x_(x), owner_(std::move(owner)), scale_(scale), format_(format), bounds_(bounds),
+        line_bytes_(line_bytes_of(format.group)), panel_bytes_((d + format.group - 1) / format.group * line_bytes_) {
+    if (panel_bytes_ > std::numeric_limits<std::uint32_t>::max())
+      throw std::length_error("integer samples: too many features");
+    pack();
+  }
+
+  static Bounds find_bounds(const S* x, Index n, Index d) {
+    std::vector<double> norms(n);
+    const std::int32_t largest = integer_norms(x, n, d, norms.data());
+    if (largest > std::numeric_limits<std::int16_t>::max())
+      throw std::invalid_argument("integer samples: values must lie in -32767..32767");
+    return {norms.empty() || *std::max_element(norms.begin(), norms.end()) < narrow_norm, largest};
+  }
+
+  // The panels: line g of panel p holds features group*g.. of samples 64p.., sample by sample.
+  void pack() {
+    const Index group = format_.group, panels = (n() + integer_panel - 1) / integer_panel;
+    S* packed = reinterpret_cast<S*>(packed_.reserve(panels * panel_bytes_));
+    const Index groups = panel_bytes_ / line_bytes_;
+    const S shift = static_cast<S>(format_.shift);
+    for (Index p = 0; p < panels; ++p) {
+      S* panel = packed + p * (panel_bytes_ / Index{sizeof(S)});
+      for (Index l = 0; l < integer_panel; ++l) {
+        const Index i = p * integer_panel + l;
+        for (Index g = 0; g < groups; ++g) {
+          S* to = panel + (g * integer_panel + l) * group;
+          for (Index e = 0; e < group; ++e) {
+            const Index f = g * group + e;
+            to[e] = static_cast<S>((i < n() && f < d() ? x_[i * d() + f] : S(0)) - shift);
+          }
+        }
+      }
+    }
+  }
+
+  // Features whose lines stay in the first-level cache while all rows pass over them.
+  Index cached_stretch() const {
+    constexpr Index first_level_bytes = 24 << 10;
+    return std::min(d(), first_level_bytes / line_bytes_ * format_.group);
+  }
+
+  template <class Raw>
+  class Tiles final : public RowTiles<Raw> {
+   public:
+    Tiles(const IntegerSamples& a, const IntegerSamples& b)
+        : a_(a), b_(b), rows_(b.format_, b.d(), b.line_bytes_, b.cached_stretch()) {
+      // A shifted byte is at most as large as an unshifted one.
+      const Index largest = std::max<Index>({a.bounds_.largest, b.bounds_.largest, b.format_.shift, 1});
+      period_ = ((Index{1} << 31) - (Index{1} << 16)) / (b.format_.group * largest * largest);
+    }
+
+    void load(const Index* ids, Index q) override {
+      q_ = q;
+      rows_.load(q, [&](Index k) { return a_.x_ + ids[k] * a_.d(); });
+    }
+
+    void fill(Index begin, Index end, Raw* tile, Index ld) override {
+      fill_by_panels(integer_panel, q_, begin, end, tile, ld, edge_, [&](Index panel, Raw* out, Index step) {
+        fill_panel(b_.packed_.data() + panel * b_.panel_bytes_, out, step);
+      });
+    }
+
+   private:
+    // tile[k * ld + l] = <row k, column l of the panel>.
+    void fill_panel(const unsigned char* panel, Raw* tile, Index ld) {
+      for (Index k = 0; k < q_; ++k) std::fill_n(tile + k * ld, integer_panel, static_cast<Raw>(rows_.shift(k)));
+      for (Index s = 0; s < rows_.stretches(); ++s)
+        for (Index block = 0; block < rows_.blocks(); ++block)
+          add(block, s, panel, tile + rows_.first_row(block) * ld, ld);
+    }
+
+    void add(Index block, Index s, const unsigned char* panel, Raw* sums, Index ld) {
+      if constexpr (std::is_same_v<Raw, std::int32_t>)
+        rows_.add(block, s, panel, sums, ld);
+      else
+        rows_.add(block, s, panel, sums, ld, period_);
+    }
+
+    const IntegerSamples &a_, &b_;
+    Index q_ = 0, period_;  // groups whose products fit 32 bits
+    GroupLists<S> rows_;
+    AlignedBuffer<Raw> edge_;
+  };
+
+  const S* x_;
+  std::shared_ptr<const void> owner_;
+  double scale_;
+  GroupFormat format_;
+  Bounds bounds_;
+  Index line_bytes_, panel_bytes_;
+  AlignedBuffer<unsigned char> packed_;
+};
+
+}  // namespace multimargin::samples

@@ -1,0 +1,199 @@
+// Sparse samples: compressed rows (CSR) and the same matrix by compressed columns (CSC). A row of a visits only the
+// columns of b that it has itself, so the work is proportional to the number of common features.
+#pragma once
+
+#include "samples/samples.hpp"
+
+namespace multimargin::samples {
+
+// A matrix compressed along its first direction: line i is positions begin(i)..end(i)-1 of
+// `indices` and `data`; the indices of a line may come in any order.
+template <class T, class I>
+struct Compressed {
+  const T* data;
+  const I* indices;
+  const I* pointers;
+
+  Index begin(Index line) const { return pointers[line]; }
+  Index end(Index line) const { return pointers[line + 1]; }
+};
+
+// The same in memory of its own.
+template <class T, class I>
+struct CompressedCopy {
+  std::vector<T> data;
+  std::vector<I> indices, pointers;
+
+  Compressed<T, I> view() const { return {data.data(), indices.data(), pointers.data()}; }
+
+  // The columns of `rows` (n x d).
+  static CompressedCopy transpose(const Compressed<T, I>& rows, Index n, Index d) {
+    CompressedCopy t;
+    const Index nnz = rows.pointers[n];
+    t.data.resize(nnz), t.indices.resize(nnz), t.pointers.assign(d + 1, 0);
+    for (Index p = 0; p < nnz; ++p) ++t.pointers[rows.indices[p] + 1];
+    for (Index f = 0; f < d; ++f) t.pointers[f + 1] += t.pointers[f];
+    std::vector<I> next(t.pointers.begin(), t.pointers.end() - 1);
+    for (Index i = 0; i < n; ++i)
+      for (Index p = rows.begin(i); p < rows.end(i); ++p) {
+        const Index to = next[rows.indices[p]]++;
+        t.data[to] = rows.data[p], t.indices[to] = static_cast<I>(i);
+      }
+    return t;
+  }
+};
+
+// What two sparse samples need of each other, for any data and index types.
+class SparseRows : public FloatSamples<double> {
+ public:
+  struct Entry {
+    Index feature;
+    double value;
+  };
+
+  using FloatSamples<double>::FloatSamples;
+  // Row i in `row`.
+  virtual void copy_row(Index i, std::vector<Entry>& row) const = 0;
+  virtual Index nnz() const = 0;
+  bool comparable_with(const Samples& other) const override {
+    return dynamic_cast<const SparseRows*>(&other) != nullptr;
+  }
+};
+
+template <class T, class I>
+class SparseSamples final : public SparseRows {
+ public:
+  using Entry = SparseRows::Entry;
+
+  // rows: n lines with indices below d; columns: d lines with indices below n. The caller checks both, and `owner`
+  // keeps them alive. If the indices of some column do not ascend, the columns are replaced by a sorted copy.
+  SparseSamples(Compressed<T, I> rows, Compressed<T, I> columns, Index n, Index d, std::shared_ptr<const void> owner)
+      : SparseRows(n, d), rows_(rows), columns_(columns), owner_(std::move(owner)) {
+    if (is_sorted(columns, d)) return;
+    own_columns_ = CompressedCopy<T, I>::transpose(rows, n, d);
+    columns_ = own_columns_.view();
+  }
+
+  std::unique_ptr<Samples> take(const Index* ids, Index count) const override {
+    struct Copy {
+      CompressedCopy<T, I> rows, columns;
+    };
+    auto copy = std::make_shared<Copy>();
+    auto& rows = copy->rows;
+    rows.pointers.assign(1, 0);
+    for (Index k = 0; k < count; ++k) {
+      const Index begin = rows_.begin(ids[k]), end = rows_.end(ids[k]);
+      if (static_cast<Index>(rows.data.size()) + end - begin > std::numeric_limits<I>::max())
+        throw std::length_error("take: too many entries for the index type of these samples");
+      rows.data.insert(rows.data.end(), rows_.data + begin, rows_.data + end);
+      rows.indices.insert(rows.indices.end(), rows_.indices + begin, rows_.indices + end);
+      rows.pointers.push_back(static_cast<I>(rows.data.size()));
+    }
+    copy->columns = CompressedCopy<T, I>::transpose(rows.view(), count, this->d());
+    return std::make_unique<SparseSamples>(rows.view(), copy->columns.view(), count, this->d(), copy);
+  }
+
+  // |a-b|_1 = |a|_1 + |b|_1 + sum over common features of (|a-b| - |a| - |b|).
+  Expansion expansion(Comparison comparison) const override {
+    if (comparison == Comparison::product) return {};
+    if (comparison == Comparison::squared_distance) return {this->squared_norms().data(), -2.0};
+    return {l1_norms().data(), 1.0};
+  }
+
+  // One row at a time. Its sums fit the second-level cache. Tiles are not too narrow, because finding where a tile cuts
+  // a column costs as much as many additions.
+  TileShape tile_shape(Index, Index width, bool split_rows) const override {
+    constexpr Index least = 2048, largest = 32768;
+    return {1, split_rows ? largest : shared_columns(width, 1, least, largest)};
+  }
+
+  double value_flops(const Samples& a) const override {
+    const auto per_row = [](const SparseRows& s) { return static_cast<double>(s.nnz()) / std::max<Index>(s.n(), 1); };
+    return this->transform_flops + 4 * per_row(static_cast<const SparseRows&>(a)) * per_row(*this) / this->d();
+  }
+
+  std::unique_ptr<RowTiles<double>> row_tiles(const Samples& a, Comparison comparison,
+                                              std::type_identity<double>) const override {
+    return std::make_unique<Tiles>(static_cast<const SparseRows&>(a), *this, comparison);
+  }
+
+  void copy_row(Index i, std::vector<Entry>& row) const override {
+    row.clear();
+    for (Index p = rows_.begin(i); p < rows_.end(i); ++p)
+      row.push_back({static_cast<Index>(rows_.indices[p]), static_cast<double>(rows_.data[p])});
+  }
+
+  Index nnz() const override { return rows_.pointers[this->n()]; }
+
+ protected:
+  std::vector<double> compute_squared_norms() const override {
+    return row_sums([](double x) { return x * x; });
+  }
+
+ private:
+  class Tiles final : public RowTiles<double> {
+   public:
+    Tiles(const SparseRows& a, const SparseSamples& b, Comparison comparison) : a_(a), b_(b), comparison_(comparison) {}
+
+    void load(const Index* ids, Index q) override { ids_.assign(ids, ids + q); }
+
+    void fill(Index begin, Index end, double* tile, Index ld) override {
+      for (std::size_t k = 0; k < ids_.size(); ++k) {
+        double* out = tile + static_cast<Index>(k) * ld;
+        std::fill_n(out, end - begin, 0.0);
+        a_.copy_row(ids_[k], row_);
+        for (const auto& [feature, v] : row_) {
+          if (comparison_ == Comparison::l1_distance)
+            b_.add_column(feature, begin, end, out,
+                          [v = v](double x) { return std::fabs(v - x) - std::fabs(v) - std::fabs(x); });
+          else
+            b_.add_column(feature, begin, end, out, [v = v](double x) { return v * x; });
+        }
+      }
+    }
+
+   private:
+    const SparseRows& a_;
+    const SparseSamples& b_;
+    Comparison comparison_;
+    std::vector<Index> ids_;
+    std::vector<Entry> row_;
+  };
+
+  // sums[j - begin] += term(x_jf) for the samples begin <= j < end that have feature f.
+  template <class Term>
+  void add_column(Index f, Index begin, Index end, double* sums, Term term) const {
+    const I* indices = columns_.indices;
+    Index p = columns_.begin(f), last = columns_.end(f);
+    if (begin > 0) p = std::lower_bound(indices + p, indices + last, begin) - indices;
+    if (end < this->n()) last = std::lower_bound(indices + p, indices + last, end) - indices;
+    for (; p < last; ++p) sums[indices[p] - begin] += term(columns_.data[p]);
+  }
+
+  static bool is_sorted(const Compressed<T, I>& columns, Index d) {
+    for (Index f = 0; f < d; ++f)
+      if (!std::is_sorted(columns.indices + columns.begin(f), columns.indices + columns.end(f))) return false;
+    return true;
+  }
+
+  template <class Term>
+  std::vector<double> row_sums(Term term) const {
+    std::vector<double> sums(this->n());
+    for (Index i = 0; i < this->n(); ++i)
+      for (Index p = rows_.begin(i); p < rows_.end(i); ++p) sums[i] += term(static_cast<double>(rows_.data[p]));
+    return sums;
+  }
+
+  const std::vector<double>& l1_norms() const {
+    std::call_once(l1_once_, [this] { l1_norms_ = row_sums([](double x) { return std::fabs(x); }); });
+    return l1_norms_;
+  }
+
+  Compressed<T, I> rows_, columns_;
+  CompressedCopy<T, I> own_columns_;
+  std::shared_ptr<const void> owner_;
+  mutable std::once_flag l1_once_;
+  mutable std::vector<double> l1_norms_;
+};
+
+}  // namespace multimargin::samples

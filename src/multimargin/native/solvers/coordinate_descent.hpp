@@ -1,0 +1,133 @@
+// Block coordinate descent: one sample after the other, each by its own (mostly exact) update.
+#pragma once
+
+#include "base/interrupt.hpp"
+#include "base/random.hpp"
+#include "base/reduce.hpp"
+#include "machines/machine.hpp"
+#include "solvers/face.hpp"
+#include "solvers/listed_variables.hpp"
+#include "solvers/subproblem.hpp"
+
+namespace multimargin::solvers {
+
+using namespace machines;
+
+// Solves the subproblem in place. Visits the rows in shuffled sweeps and gives those with a violation above a threshold
+// to Machine::minimise (CS01, Figure 2, step 2, in sweeps as in Blondel et al., Algorithm 1). Ends when a sweep over
+// all rows at threshold eps updates nothing, after max_sweeps, or with the sweep that reaches most_work. In the first
+// case the violation is at most eps, unless float64 cannot resolve the steps.
+//
+// The threshold is eps. If staged, it starts at half the largest violation and is multiplied by 0.3 per stage, down to
+// eps. A stage is one sweep over all rows, then sweeps over the rows that were not exactly optimal (most rows with
+// alpha_i = 0 are). It ends when a sweep updates hardly any row, or after kStageSweeps: under frank-wolfe the violation
+// of a class with a small z_r hardly falls, and must not hold up all other rows.
+//
+// With `faces`, sweeps alternate with conjugate gradients over the free variables (face.hpp), as soon as those take no
+// longer than the sweeps since the last.
+template <class Machine, class T>
+class CoordinateDescent {
+ public:
+  CoordinateDescent(const Subproblem<T>& block, Machine machine, ListedVariables<Machine, T> variables,
+                    const DescentOptions& options)
+      : b_(block), o_(options), machine_(std::move(machine)), random_(options.seed), variables_(std::move(variables)),
+        row_(3 * block.m) {}
+
+  // Stores even if an interrupt leaves run() half way: alpha and G always belong together.
+  ~CoordinateDescent() { variables_.store(); }
+
+  CoordinateDescent(const CoordinateDescent&) = delete;
+  CoordinateDescent& operator=(const CoordinateDescent&) = delete;
+
+  DescentResult run() {
+    DescentResult result{.violation = largest_violation()};
+    double threshold = o_.staged ? std::max(o_.eps, 0.5 * result.violation) : o_.eps;
+    while (result.violation > o_.eps && result.sweeps < o_.max_sweeps && result.work < o_.most_work) {
+      const Index last = o_.staged ? std::min(o_.max_sweeps, result.sweeps + kStageSweeps) : result.sweeps + 1;
+      const Index few = threshold > o_.eps ? b_.q / 100 : 0;  // the next stage takes care of them
+      const Index updates = stage(threshold, few, last, result);
+      if (threshold <= o_.eps && updates == 0) break;
+      threshold = std::max(o_.eps, 0.3 * threshold);
+    }
+    result.violation = largest_violation();
+    return result;
+  }
+
+ private:
+  static constexpr Index kStageSweeps = 100;
+  // In the time of a multiply-add: looking at a row, and solving one.
+  static constexpr Index kWorkOfVisit = 160, kWorkOfUpdate = 800;
+
+  double violation(Index i) {
+    const Index count = variables_.count(i);
+    if (count == 0) return 0.0;
+    variables_.read(i, row_.data(), row_.data() + b_.m);
+    return Machine::violation(row_.data(), row_.data() + b_.m, variables_.own(i), b_.C[i], count);
+  }
+
+  double largest_violation() {
+    double worst = 0.0;
+    for (Index i = 0; i < b_.q; ++i) worst = worse_of(worst, violation(i));
+    return worst;
+  }
+
+  // Sweeps until one makes at most `few` updates, or the total of sweeps is `last`, or the work is most_work. Returns
+  // the updates of the sweep over all rows.
+  Index stage(double threshold, Index few, Index last, DescentResult& result) {
+    order_.resize(b_.q);
+    std::iota(order_.begin(), order_.end(), Index{0});
+    const Index over_all = sweep(threshold, result);
+    Index updates = over_all;
+    while (updates > few && result.sweeps < last && result.work < o_.most_work) updates = sweep(threshold, result);
+    return over_all;
+  }
+
+  // Visits the rows of order_ and keeps there those that were not optimal; returns the updates.
+  Index sweep(double threshold, DescentResult& result) {
+    if (o_.faces) face_.step(b_, variables_, machine_, threshold, result, interrupt_);
+    random_.shuffle(order_.data(), static_cast<Index>(order_.size()));
+    Index updates = 0;
+    std::size_t kept = 0;
+    for (std::size_t k = 0; k < order_.size(); ++k) {
+      const Index i = order_[k];
+      interrupt_.poll(b_.m);
+      const double before = violation(i);
+      if (before > threshold) updates += update(i, result.work);
+      if (before > 0.0) order_[kept++] = i;
+    }
+    result.work += kWorkOfVisit * static_cast<Index>(order_.size());
+    order_.resize(kept);
+    ++result.sweeps;
+    result.updates += updates;
+    return updates;
+  }
+
+  // The one-sample solve of the row that violation() has read. A change below the machine's resolution is dropped and
+  // does not count: repeating it would never end.
+  bool update(Index i, Index& work) {
+    const Index count = variables_.count(i);
+    const double *G = row_.data(), *alpha = G + b_.m;
+    double* next = row_.data() + 2 * b_.m;
+    std::copy(alpha, alpha + count, next);
+    machine_.minimise(G, b_.diag[i], variables_.own(i), b_.C[i], count, next);
+    double largest = 0.0;
+    for (Index c = 0; c < count; ++c) largest = std::max(largest, std::abs(next[c] - alpha[c]));
+    if (!(largest > resolution(G, b_.diag[i], b_.C[i], count))) return false;
+    const Index written = variables_.write(i, next);
+    work += kWorkOfUpdate + written;
+    interrupt_.poll(written);
+    return true;
+  }
+
+  Subproblem<T> b_;
+  DescentOptions o_;
+  Machine machine_;
+  Random random_;
+  Interrupt interrupt_;
+  ListedVariables<Machine, T> variables_;
+  FaceSteps<Machine, T> face_;
+  std::vector<Index> order_;  // rows of the next sweep
+  std::vector<double> row_;   // of one sample: gradient, alpha, new alpha
+};
+
+}  // namespace multimargin::solvers

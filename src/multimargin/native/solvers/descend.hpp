@@ -1,0 +1,37 @@
+// Coordinate descent by the algorithm that fits the machine.
+#pragma once
+
+#include "solvers/class_descent.hpp"
+#include "solvers/coordinate_descent.hpp"
+#include "solvers/listed_variables.hpp"
+#include "solvers/subproblem.hpp"
+#include "solvers/tile_descent.hpp"
+
+namespace multimargin::solvers {
+
+// Solves the subproblem in place:
+//
+//     classes share their mean (Lee-Lin-Wahba, M-SVM2)         every step changes all classes: tiles of samples
+//     classes are independent (one-vs-rest)                    one class after the other
+//     rows sum to zero (Crammer-Singer, Weston-Watkins)        sample after sample over the listed variables
+//
+// The last two copy kernel rows of single classes to `room`.
+template <class Machine, class T>
+DescentResult descend(const Subproblem<T>& b, const DescentOptions& options, T* room, Index room_size) {
+  Machine machine(b.m, Machine::find_update(options.update), options.seed + 1, options.relax);
+  if constexpr (Machine::kSharesMean) {
+    return TileDescent<Machine, T>(b, std::move(machine), options).run();
+  } else if constexpr (!Machine::kSumsToZero) {
+    std::vector<Index> ids(b.q);
+    std::iota(ids.begin(), ids.end(), Index{0});
+    std::vector<ClassRows<T>> rows(b.m, ClassRows<T>(room_size / b.m));
+    ClassDescent<Machine, T> descent(b, {b.K, b.K_stride, ids.data(), ids.data()}, b.q, std::move(machine), rows);
+    const Index entries = descent.list(options.width);
+    return descent.run(options, entries >= b.q * b.q);
+  } else {
+    ListedVariables<Machine, T> variables(b, options.width, room, room_size);
+    return CoordinateDescent<Machine, T>(b, std::move(machine), std::move(variables), options).run();
+  }
+}
+
+}  // namespace multimargin::solvers

@@ -1,0 +1,190 @@
+// Which variables alpha_ir of a block take part in a descent, and the kernel between the samples of one class.
+//
+// The dual's Hessian is block diagonal over classes: K between the samples whose variable of that class may move. At a
+// solution a sample has two or three classes with alpha_ir != 0 or close to it; all others are held at zero. With m
+// classes and q samples the class blocks have about (2.5 q)^2 / m entries, and a step in one class touches 2.5 q / m
+// samples instead of q.
+#pragma once
+
+#include "base/reduce.hpp"
+#include "base/row_loops.hpp"
+#include "solvers/subproblem.hpp"
+
+namespace multimargin::solvers {
+
+template <class Machine, class T>
+class ListedVariables {
+ public:
+  // Lists the classes of every sample that can move soon (Machine::listed). A sample with too few of them to move is
+  // left out. The kernel blocks of the classes are copied to `room`. If they do not fit, or have more entries than K
+  // itself, all variables are listed and all classes use K.
+  ListedVariables(const Subproblem<T>& b, double width, T* room, Index room_size)
+      : b_(b), samples_(b.q), classes_(b.m) {
+    list(width);
+    Index entries = 0;
+    for (const Class& c : classes_) entries += c.size * c.size;
+    if (entries < b.q * b.q && entries <= room_size)
+      split_kernel(room);
+    else
+      list_all();
+    load();
+  }
+
+  Index samples() const { return b_.q; }
+  Index sample(Index k) const { return k; }
+  Index count(Index i) const { return samples_[i].count; }  // listed variables of the sample, classes ascending
+  Index own(Index i) const { return samples_[i].own; }      // position of its own class among them, or -1
+
+  // K between sample i and sample j is kernel_row(i)[column(j)].
+  const T* kernel_row(Index i) const { return b_.K + i * b_.K_stride; }
+  Index column(Index j) const { return j; }
+
+  // Class of the sample's variable c.
+  Index label(Index i, Index c) const { return variables_[samples_[i].first + c].r; }
+
+  // Gradient and values of the variables of sample i.
+  MULTIMARGIN_INLINE void read(Index i, double* G, double* alpha) const {
+    const Sample& s = samples_[i];
+    const Variable* variable = variables_.data() + s.first;
+    for (Index c = 0; c < s.count; ++c) G[c] = G_[variable[c].at], alpha[c] = variable[c].alpha;
+  }
+
+  // Gives the variables of sample i the values alpha, and adds K[i, :] delta_r to the gradient of the classes that
+  // change. Returns the work.
+  Index write(Index i, const double* alpha) {
+    const Sample& s = samples_[i];
+    Index work = 0;
+    for (Index c = 0; c < s.count; ++c) {
+      Variable& variable = variables_[s.first + c];
+      const double delta = alpha[c] - variable.alpha;
+      if (delta == 0.0) continue;
+      variable.alpha = alpha[c];
+      const Class& r = classes_[variable.r];
+      step(i, variable, r, delta, G_.data() + r.first);
+      work += r.size;
+    }
+    return work;
+  }
+
+  // Writes alpha and the listed entries of G back to the block.
+  void store() const {
+    for (Index i = 0; i < b_.q; ++i)
+      for_variables(i, [&](const Variable& variable) {
+        b_.alpha[i * b_.m + variable.r] = variable.alpha;
+        b_.G[i * b_.m + variable.r] = G_[variable.at];
+      });
+  }
+
+ private:
+  struct Sample {
+    std::int32_t first, count, own;
+  };
+  struct Variable {
+    double alpha;
+    std::int32_t at;         // where its gradient is, in G_
+    std::uint32_t r : 30;    // class
+    std::uint32_t uses : 2;  // of its kernel row: 0, 1 or more; with more the row has been copied to room
+  };
+  struct Class {
+    Index size = 0;     // samples that have the class
+    Index first = 0;    // where their gradient starts
+    T* room = nullptr;  // for their kernel block; null: the rows of K itself
+    std::vector<std::int32_t> members;
+  };
+
+  static constexpr std::uint32_t kLargestClass = (1u << 30) - 1;
+
+  template <class Visit>
+  void for_variables(Index i, Visit visit) const {
+    const Sample& s = samples_[i];
+    for (Index p = s.first; p < s.first + s.count; ++p) visit(variables_[p]);
+  }
+
+  void list(double width) {
+    for (Index i = 0; i < b_.q; ++i) {
+      const Index first = i * b_.m;
+      append(i, Machine::listed(b_.G + first, b_.alpha + first, b_.y[i], b_.C[i], b_.m, width));
+      for_variables(i, [&](const Variable& variable) { ++classes_[variable.r].size; });
+    }
+  }
+
+  void list_all() {
+    variables_.clear();
+    for (Index i = 0; i < b_.q; ++i) append(i, [](Index) { return true; });
+    for (Class& c : classes_) c = {b_.q, 0, nullptr, {}};
+  }
+
+  template <class Listed>
+  void append(Index i, Listed listed) {
+    Sample& s = samples_[i];
+    s = {static_cast<std::int32_t>(variables_.size()), 0, -1};
+    for (Index r = 0; r < b_.m; ++r) {
+      if (!listed(r)) continue;
+      if (r == b_.y[i]) s.own = s.count;
+      variables_.push_back({b_.alpha[i * b_.m + r], 0, static_cast<std::uint32_t>(r) & kLargestClass, 0});
+      ++s.count;
+    }
+    if (s.count >= Machine::kLeastClasses) return;
+    variables_.resize(s.first);
+    s.count = 0;
+  }
+
+  void split_kernel(T* room) {
+    for (Class& c : classes_) {
+      c.room = room;
+      room += c.size * c.size;
+      c.members.reserve(c.size);
+    }
+    for (Index i = 0; i < b_.q; ++i)
+      for_variables(
+          i, [&](const Variable& variable) { classes_[variable.r].members.push_back(static_cast<std::int32_t>(i)); });
+  }
+
+  // Places each variable's gradient in G_ and copies it there.
+  void load() {
+    constexpr Index gap = 8;  // between classes, so that a sample's classes do not share cache sets
+    Index total = 0;
+    std::vector<Index> next;
+    for (Class& c : classes_) {
+      c.first = total;
+      next.push_back(total);
+      total += c.size + gap;
+    }
+    G_.resize(total);
+    for (Index i = 0; i < b_.q; ++i) {
+      const Sample& s = samples_[i];
+      for (Index p = s.first; p < s.first + s.count; ++p) {
+        Variable& variable = variables_[p];
+        variable.at = static_cast<std::int32_t>(next[variable.r]++);
+        G_[variable.at] = b_.G[i * b_.m + variable.r];
+      }
+    }
+  }
+
+  // G += K[i, members of the class] delta. A kernel row is copied at its second use, because many are used only once.
+  void step(Index i, Variable& variable, const Class& r, double delta, double* G) {
+    const T* row = b_.K + i * b_.K_stride;
+    if (!r.room) return add_scaled(row, r.size, delta, G);
+    if (variable.uses == 0) {
+      variable.uses = 1;
+      return add_gathered(row, r.members.data(), r.size, delta, G);
+    }
+    T* copy = r.room + (variable.at - r.first) * r.size;
+    if (variable.uses == 1) gather_row(row, r.members.data(), r.size, copy);
+    variable.uses = 2;
+    add_scaled(copy, r.size, delta, G);
+  }
+
+  static MULTIMARGIN_CLONES void add_gathered(const T* __restrict row, const std::int32_t* columns, Index n,
+                                              double delta, double* __restrict G) {
+    for (Index j = 0; j < n; ++j) G[j] += delta * static_cast<double>(row[columns[j]]);
+  }
+
+  Subproblem<T> b_;
+  std::vector<Sample> samples_;
+  std::vector<Class> classes_;
+  std::vector<Variable> variables_;  // sample after sample
+  std::vector<double> G_;            // class after class
+};
+
+}  // namespace multimargin::solvers

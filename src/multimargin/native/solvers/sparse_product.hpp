@@ -1,0 +1,62 @@
+// Products of a symmetric kernel block with a vector that is mostly zero: only the rows of its non-zeros are read.
+#pragma once
+
+#include "base/platform.hpp"
+
+namespace multimargin::solvers {
+
+// sum[j] += a0 row0[j] + ... + a3 row3[j], in double.
+template <class T>
+MULTIMARGIN_CLONES void add_four_rows(const T* __restrict row0, const T* __restrict row1, const T* __restrict row2,
+                                      const T* __restrict row3, double a0, double a1, double a2, double a3, Index n,
+                                      double* __restrict sum) {
+  for (Index j = 0; j < n; ++j)
+    sum[j] += (a0 * static_cast<double>(row0[j]) + a1 * static_cast<double>(row1[j])) +
+              (a2 * static_cast<double>(row2[j]) + a3 * static_cast<double>(row3[j]));
+}
+
+// out = K v over the entries v_k != 0, on tiles of columns, in O(q nnz(v)). The result does not depend on the number of
+// threads.
+template <class T>
+class SparseProduct {
+ public:
+  SparseProduct(const T* K, Index stride, Index q, int n_threads)
+      : K_(K), stride_(stride), q_(q), n_threads_(n_threads) {}
+
+  void operator()(const double* v, double* out) {
+    rows_.clear();
+    for (Index k = 0; k < q_; ++k)
+      if (v[k] != 0.0) rows_.push_back(k);
+    const double work = 2.0 * static_cast<double>(rows_.size()) * static_cast<double>(q_);
+    parallel_tasks((q_ + kTile - 1) / kTile, worthwhile_threads(n_threads_, work), [&] {
+      return [&, v, out](Index task) {
+        const Index begin = task * kTile;
+        add(v, begin, std::min(kTile, q_ - begin), out + begin);
+      };
+    });
+  }
+
+  // Kernel values read by the last product.
+  Index work() const { return static_cast<Index>(rows_.size()) * q_; }
+
+ private:
+  static constexpr Index kTile = 512;  // columns: their sums stay in the first level cache
+
+  void add(const double* v, Index begin, Index n, double* out) const {
+    const auto row = [=, this](std::size_t k) { return K_ + rows_[k] * stride_ + begin; };
+    const auto factor = [=, this](std::size_t k) { return v[rows_[k]]; };
+    std::fill_n(out, n, 0.0);
+    std::size_t k = 0;
+    for (; k + 4 <= rows_.size(); k += 4)
+      add_four_rows(row(k), row(k + 1), row(k + 2), row(k + 3), factor(k), factor(k + 1), factor(k + 2), factor(k + 3),
+                    n, out);
+    for (; k < rows_.size(); ++k) add_four_rows(row(k), row(k), row(k), row(k), factor(k), 0.0, 0.0, 0.0, n, out);
+  }
+
+  const T* K_;
+  Index stride_, q_;
+  int n_threads_;
+  std::vector<Index> rows_;
+};
+
+}  // namespace multimargin::solvers
