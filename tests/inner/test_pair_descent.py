@@ -207,7 +207,7 @@ def test_in_the_loop(rule, engine):
 
 
 def test_small_caches_and_rooms_find_the_same():
-    """Rows are kept only where that pays; whatever is kept, the answer is the same."""
+    """Rows are kept only if that pays. Whatever is kept, the answer is the same."""
     case = Case(n=2500, C=1.0, seed=5)
     fits = [KernelSVC("c-svc", gamma=0.3, cache_size=size).fit(case.X, case.y) for size in (1, 500)]
     assert all(fit.status_.converged for fit in fits)
