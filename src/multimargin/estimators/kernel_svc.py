@@ -51,7 +51,7 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
     Parameters
     ----------
     machine : str, default="crammer-singer"
-        Which multiclass machine: "crammer-singer" (one slack a sample), "weston-watkins" (one a sample and
+        Which multiclass machine: "crammer-singer" (one slack per sample), "weston-watkins" (one per sample and
         class), "lee-lin-wahba" (scores sum to zero), "msvm2" (the same with squared slacks), "one-vs-rest"
         (a binary machine for every class, trained together) or, for two classes, "c-svc" (what
         scikit-learn's ``SVC`` solves).
@@ -75,8 +75,8 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         "svm-light" for c-svc), or a :class:`multimargin.Decomposition` built by hand.
     tol : float, default=1e-3
         Largest KKT violation allowed, in units of the margin; for "msvmpack" the duality gap, as a share of
-        the primal (its authors' is 0.02). "auto" goes further on problems of at most 100 samples, where that
-        costs milliseconds.
+        the primal (its authors' is 0.02). "auto" goes further on problems of at most 100 samples, which costs
+        milliseconds.
     max_iter : int, default=-1
         Largest number of outer iterations; -1 is no limit.
     time_limit : float or None, default=None
@@ -93,18 +93,19 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
     class_weight : dict, "balanced" or None, default=None
         Factors of ``C`` for each class.
     engine : {"auto", "cpu", "numpy"}, default="auto"
-        Where the work is done: "cpu" is native and threaded, "numpy" the plain specification.
+        What does the work: "cpu" is native and threaded; "numpy" is the plain specification, which is slow,
+        keeps no kernel rows and always looks at all samples. Prediction is native in any case.
     n_threads : int or None, default=None
         Threads, BLAS included; None is every core.
     dtype : {"auto", "float32", "float64"}, default="auto"
-        Precision of kernel rows; "auto" is float32 where that is safe and pays. The dual state is always
+        Precision of kernel rows; "auto" is float32 if that is safe and pays. The dual state is always
         float64, and so is the final proof. How rows are computed is the data's choice: see ``X`` of ``fit``.
     warm_start : bool, default=False
         Start from the previous solution, if it was for as many rows.
     random_state : int, RandomState or None, default=None
         Seed of the order in which samples are visited. None is a fixed seed: fits are reproducible.
     verbose : int, default=0
-        1 shows progress (a bar where tqdm is installed); 2 shows lines, and at the end where the time went.
+        1 shows progress (a bar if tqdm is installed); 2 shows lines, and at the end what took the time.
     callback : callable or None, default=None
         Called with a :class:`multimargin.solution.TraceRow` after every outer iteration; a true answer
         stops the fit.

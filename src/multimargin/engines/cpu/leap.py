@@ -140,7 +140,7 @@ class _LowRankProblem(PairProblem):
         return not failed
 
     def _others(self) -> FloatArray:
-        """Σ_{q ≠ r} P_iq, without cancellation where one class outweighs the others."""
+        """Σ_{q ≠ r} P_iq, without cancellation if one class outweighs the others."""
         top, every = self.P.argmax(axis=0), np.arange(self.P.shape[1])
         others = self.total - self.P
         without = self.P.copy()
