@@ -51,7 +51,7 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
     Parameters
     ----------
     machine : str, default="crammer-singer"
-        Which multiclass machine: "crammer-singer" (one slack per sample), "weston-watkins" (one per sample and
+        The multiclass machine: "crammer-singer" (one slack per sample), "weston-watkins" (one per sample and
         class), "lee-lin-wahba" (scores sum to zero), "msvm2" (the same with squared slacks), "one-vs-rest"
         (a binary machine for every class, trained together) or, for two classes, "c-svc" (what
         scikit-learn's ``SVC`` solves).
