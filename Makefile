@@ -1,23 +1,32 @@
 # Everything runs in an environment of its own: $(VENV), made with $(PYTHON).
 PYTHON ?= python3
 VENV ?= .venv
-BENCH ?= $(addprefix benchmarks/,against_peers.py robust.py grid.py scaling.py prediction.py memory.py)
-LINEAR := $(addprefix benchmarks/,linear_peers.py linear_scale.py)
-PAPERS := $(addprefix benchmarks/,bars.py table2.py figures_cs.py table2_linear.py figures_linear.py \
-	table2_msvmpack.py table4_msvmpack.py tables_vpdt.py)
+WORKERS ?= logical
+BENCH ?= $(addprefix benchmarks/,peers/multiclass.py peers/robust.py peers/grid.py checks/scaling.py \
+	checks/prediction.py checks/memory.py)
+LINEAR := benchmarks/peers/linear.py benchmarks/checks/linear_scale.py
+PAPERS := $(addprefix benchmarks/papers/,accuracies.py niu_yuan_table2.py crammer_singer_figures.py \
+	blondel_table2.py blondel_figures.py msvmpack_table2.py msvmpack_table4.py vpdt_tables.py)
 
 BIN := $(VENV)/bin
 TOOLS := $(VENV)/.tools-ready
 PACKAGE := $(VENV)/.package-installed
 SOURCES := $(shell find src -type f -not -path '*/__pycache__/*') CMakeLists.txt pyproject.toml README.md LICENSE
 
-.PHONY: demo test bench bench-linear bench-machines bench-binary papers peers regression lint format clean
+.PHONY: demo test test-fast bench bench-linear bench-machines bench-binary papers peers regression lint format clean
 
 demo: $(PACKAGE)
 	$(BIN)/python examples/demo.py
 
+# Every core runs tests, whatever their number: the workers share them out as they go.
+PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
+
 test: $(PACKAGE)
-	$(BIN)/python -m pytest
+	$(PYTEST)
+
+# In less than a minute: all but the tests marked "slow".
+test-fast: $(PACKAGE)
+	$(PYTEST) -m "not slow"
 
 # Runs every script, and fails in the end if one missed a bar.
 run_all = missed=0; for script in $(1); do echo "== $$script"; $(BIN)/python $$script || missed=1; done; exit $$missed
@@ -29,20 +38,20 @@ bench-linear: $(PACKAGE)
 	$(call run_all,$(LINEAR))
 
 bench-machines: $(PACKAGE)
-	$(call run_all,benchmarks/machines.py)
+	$(call run_all,benchmarks/peers/machines.py)
 
 bench-binary: $(PACKAGE)
-	$(call run_all,benchmarks/binary_peers.py)
+	$(call run_all,benchmarks/peers/binary.py)
 
 papers: $(PACKAGE)
 	$(call run_all,$(PAPERS))
 
 peers: $(PACKAGE)
-	$(BIN)/python benchmarks/peers/environments.py
+	$(BIN)/python benchmarks/workers/environments.py
 
 # BASE=commit and HEAD=commit name other commits than 1067630 and the working tree; OPTIONS=--counts and the like.
 regression: $(PACKAGE)
-	$(BIN)/python benchmarks/regression.py $(or $(BASE),1067630) $(HEAD) $(OPTIONS)
+	$(BIN)/python benchmarks/checks/regression.py $(or $(BASE),1067630) $(HEAD) $(OPTIONS)
 
 lint: $(PACKAGE)
 	$(BIN)/ruff check .

@@ -19,7 +19,7 @@ C and gamma are both libraries' defaults, not tuned; accuracy is on the held-out
 gap      the primal objective P is at most this far above its optimum; gap/P is relative to P
 max psi  largest violation of the optimality conditions: auto and mcsvm stop when it is below tol
 max g/C  largest share of one sample in the gap, over its cost: dasmc stops when it is below tol
-Both maxima are recomputed here with NumPy in float64. SVC solves another problem (one machine a
+Both maxima are recomputed here with NumPy in float64. SVC solves another problem (one machine per
 pair of classes), so its C means something else and it has no such columns.
 """
 

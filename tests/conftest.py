@@ -3,6 +3,10 @@
 import os
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Workers share the cores: BLAS threads that spin in one of them would take the time of the others. A
+    # fit sets the number for itself.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
 import json
@@ -80,13 +84,13 @@ def text():
 
 @pytest.fixture(scope="session")
 def optima():
-    """Tiny problems of every machine and bias, solved by a generic QP solver; the file says how to read it."""
+    """Tiny problems of every machine and bias with their optima; the file says how to read it."""
     return json.loads(REFERENCE.read_text())
 
 
 @pytest.fixture
 def report(tmp_path):
     """A benchmark's report that says PASS or MISS, for tests that have the benchmarks on their path."""
-    from _report import Report
+    from benchmarks.lib.report import Report
 
     return Report("test", argparse.Namespace(json=tmp_path / "test.json"), words=("PASS", "MISS"))

@@ -39,7 +39,7 @@ class Samples:
     def update(self, name, k):
         """Every row after its own update with the curvatures k."""
         rows = zip(self.alpha, self.G, self.y, self.C, k, strict=True)
-        return np.array([self.problem.update(name, *row, self.rng) for row in rows])
+        return np.array([self.problem.update(name, *row) for row in rows])
 
 
 @st.composite

@@ -378,18 +378,6 @@ def test_overflow_is_refused(form, text):
         LinearSVC().fit(stored(X, form) * 1e200, y)
 
 
-def test_integer_labels_and_names(iris):
-    X, y = iris
-    names = np.array(["setosa", "versicolor", "virginica"])
-    model = LinearSVC(C=1.0).fit(X, names[y])
-    numbers = LinearSVC(C=1.0).fit(X, 10 * y - 7)
-    np.testing.assert_array_equal(model.classes_, names)
-    np.testing.assert_array_equal(numbers.classes_, [-7, 3, 13])
-    np.testing.assert_array_equal(model.coef_, numbers.coef_)
-    assert model.score(X, names[y]) > 0.9
-    assert set(model.predict(X)) <= set(names)
-
-
 def test_full_digits_are_learned():
     X, y = load_digits(return_X_y=True)
     model = LinearSVC(C=0.1).fit(X[:1200] / 16, y[:1200])

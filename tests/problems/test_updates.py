@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from oracle import assert_feasible, project_simplex
 
 from multimargin import _core
-from multimargin.problems.updates import UPDATES
+from multimargin.problems import CrammerSinger
+from multimargin.problems.base import UPDATES
 
 EXACT = ("sort", "pivot", "bisection", "fixed-point")
 TO_CONVERGENCE = (*EXACT, "smo")
@@ -91,10 +92,10 @@ def samples(
     return Sample(random_row(rng, m, y, C), G, y, C, k)
 
 
-def plain(name, sample, seed=0):
+def plain(name, sample):
     before = sample.alpha.copy(), sample.G.copy()
-    rng = np.random.default_rng(seed)
-    row = UPDATES[name](sample.alpha, sample.G, sample.y, sample.C, sample.k, rng)
+    machine = CrammerSinger(len(sample.G))
+    row = machine.update(name, sample.alpha, sample.G, sample.y, sample.C, sample.k)
     np.testing.assert_array_equal(sample.alpha, before[0])
     np.testing.assert_array_equal(sample.G, before[1])
     return row

@@ -10,11 +10,10 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="SIGINT needs a POSIX
 
 SCRIPT = textwrap.dedent(
     """
-    import signal, sys, time, warnings
+    import sys, time, warnings
     import numpy as np
     from multimargin import KernelSVC
 
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it
     warnings.simplefilter("ignore")
     solver, engine, keep, kernel, machine = sys.argv[1:]
     n = 1000 if engine == "numpy" else 4000
@@ -40,9 +39,9 @@ SCRIPT = textwrap.dedent(
 )
 
 
-def interrupt(solver, engine, keep, kernel, machine="crammer-singer", after=1.5):
+def interrupt(solver, engine, keep, kernel, machine="crammer-singer"):
     """Start a fit that would take long, send SIGINT, return (seconds until heard, words printed)."""
-    return interrupted(SCRIPT, solver, engine, keep, kernel, machine, after=after)
+    return interrupted(SCRIPT, solver, engine, keep, kernel, machine)
 
 
 @pytest.mark.parametrize(

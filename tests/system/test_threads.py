@@ -135,6 +135,8 @@ def test_blas_keeps_its_threads(rows):
         pools = threadpoolctl.threadpool_info()
         return {pool["filepath"]: pool["num_threads"] for pool in pools if pool["user_api"] == "blas"}
 
-    before = limits()
-    fit(rows[0][:100], rows[1][:100], n_threads=1)
-    assert limits() == before
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        before = limits()
+        assert set(before.values()) == {2}
+        fit(rows[0][:100], rows[1][:100], n_threads=1)
+        assert limits() == before

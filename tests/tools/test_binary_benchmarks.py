@@ -12,11 +12,9 @@ from sklearn import svm
 
 from multimargin import KernelSVC
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-import binary_peers
-import tables_vpdt
-from _arena import Result, View
-from _binary_data import (
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from benchmarks.lib.arena import Result, View
+from benchmarks.lib.binary_data import (
     BINARY_SUITE,
     BinaryEntry,
     against_rest,
@@ -24,11 +22,13 @@ from _binary_data import (
     first_of_each,
     largest_against_rest,
 )
-from _contenders import C_SVC, SVC
-from _data import Problem
-from _papers import DECOMPOSED, Solved
-from _scoring import Coefficients, InfeasibleError, judge
-from peers.storage import Split
+from benchmarks.lib.contenders import C_SVC, SVC
+from benchmarks.lib.data import Problem
+from benchmarks.lib.printed import DECOMPOSED, Solved
+from benchmarks.lib.scoring import Coefficients, InfeasibleError, judge
+from benchmarks.papers import vpdt_tables
+from benchmarks.peers import binary
+from benchmarks.workers.storage import Split
 
 C, GAMMA = 0.5, 0.1
 
@@ -124,9 +124,9 @@ def test_everyone_is_judged_and_has_the_same_dual(form, split, report, monkeypat
     args = argparse.Namespace(
         contenders=(C_SVC.name, SVC), repeats=1, patience=9.0, cap=60.0, threads=1, full=True
     )
-    results = binary_peers.measure(entry, report, args)
+    results = binary.measure(entry, report, args)
     assert results[SVC].judgement.support == results[C_SVC.name].judgement.support
-    binary_peers.check(report, entry, results)
+    binary.check(report, entry, results)
     assert claims(report) == [True, True, True]  # certified, fast enough, the same dual
 
 
@@ -136,35 +136,35 @@ def test_a_dual_that_differs_or_is_not_known(split, report):
     halved = Coefficients(model.support_, model.dual_coef_ / 2, model.classes_, model.intercept_, "c-svc")
     wrong, _ = judge(halved, split, C, GAMMA)
     ours = Result(C_SVC.name, [1.0], judgement=right)
-    binary_peers.check_dual(report, "blobs", ours, Result(SVC, [1.0], judgement=wrong))
-    binary_peers.check_dual(report, "blobs", ours, Result(SVC, absent="> 2 s", slower_than=2.0))
+    binary.check_dual(report, "blobs", ours, Result(SVC, [1.0], judgement=wrong))
+    binary.check_dual(report, "blobs", ours, Result(SVC, absent="> 2 s", slower_than=2.0))
     assert claims(report) == [False, None]
 
 
 # -- tables --------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("inner", tables_vpdt.INNER)
+@pytest.mark.parametrize("inner", vpdt_tables.INNER)
 def test_one_block_of_everyone(inner, problem, report):
     args = argparse.Namespace(limit=60.0, threads=1)
-    solver = tables_vpdt.one_block(tables_vpdt.INNER[inner], problem.splits[0].n)
-    found = tables_vpdt.run(problem, tables_vpdt.machine(problem, solver, args), 1)
+    solver = vpdt_tables.one_block(vpdt_tables.INNER[inner], problem.splits[0].n)
+    found = vpdt_tables.run(problem, vpdt_tables.machine(problem, solver, args), 1)
     assert found.iterations == 1
     assert found.steps > 1
-    tables_vpdt.check_model(report, "blobs", found, Solved(1, 1.0, found.support, found.bounded))
-    tables_vpdt.check_model(report, "blobs", found, Solved(1, 1.0, 2 * found.support, found.bounded))
+    vpdt_tables.check_model(report, "blobs", found, Solved(1, 1.0, found.support, found.bounded))
+    vpdt_tables.check_model(report, "blobs", found, Solved(1, 1.0, 2 * found.support, found.bounded))
     assert claims(report) == [True, True, True, True, False, True]
 
 
 def test_rows_of_the_large_tables(problem, report, monkeypatch):
     """Every method and inner solver of them, on another problem."""
-    monkeypatch.setattr(tables_vpdt, "LARGE", {"a9a": lambda: problem})
+    monkeypatch.setattr(vpdt_tables, "LARGE", {"a9a": lambda: problem})
     args = argparse.Namespace(limit=60.0, threads=1, repeats=1, full=True, data=("a9a",))
-    tables_vpdt.tables_3_to_5(report, args)
+    vpdt_tables.tables_3_to_5(report, args)
     optimal = [claim["held"] for claim in report.found["claims"] if "optimal" in claim["claim"]]
     assert optimal == [True] * len(DECOMPOSED["a9a"])
 
 
 def test_the_short_form_has_rows_that_were_printed():
-    for data, rows in tables_vpdt.SHORT.items():
+    for data, rows in vpdt_tables.SHORT.items():
         assert set(rows) <= set(DECOMPOSED[data])
 
 
@@ -175,7 +175,7 @@ def test_the_interior_point_must_be_slower_and_ever_more_so(report):
             "vpm": argparse.Namespace(inner_seconds=fast),
         }
 
-    tables_vpdt.check_speed(
+    vpdt_tables.check_speed(
         report, "adult", {1605: runs(2.0, 1.0), 2265: runs(1.0, 2.0), 3185: runs(9.0, 3.0)}
     )
     assert claims(report) == [True, False, True, True]

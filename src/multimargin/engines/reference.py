@@ -43,7 +43,7 @@ class ReferenceEngine(Engine):
         self._rows_computed = 0
         self.diagonal = exact_diagonal(task)
         self.bias = np.zeros(self.m) if task.bias is None else task.bias
-        self._place(np.zeros((self.n, self.m)) if task.alpha is None else task.alpha)
+        self._place(task.alpha())
 
     def running(self) -> AbstractContextManager[Any]:
         return blas_threads(self.options.n_threads)

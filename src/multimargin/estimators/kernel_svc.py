@@ -14,14 +14,14 @@ from ..kernels import Kernel, make_kernel
 from ..methods.bias import proximal_weight
 from ..methods.decomposition import Decomposition
 from ..methods.table import find_method
-from ..problems import PROBLEMS
+from ..problems import PROBLEMS, Problem
 from ..run.monitor import Monitor
 from ..solution import Solution, TraceRow
 from ..system.data import STORED, canonical
 from ..system.memory import cache_bytes
 from ..system.team import Team
 from ..system.threads import effective_threads
-from ..system.typing import FloatArray
+from ..system.typing import FloatArray, IntArray
 from .attributes import ModelMaker
 from .base import MachineClassifier, Rows, margins
 from .callbacks import with_callbacks
@@ -245,9 +245,7 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
             )
         problem = PROBLEMS[self.machine](len(labels))
         C = self.C * sample_costs(self.class_weight, labels, y, weight, team)
-        start = self._previous_alpha(X.shape[0], labels, problem.columns)
-        if start is not None:
-            start = problem.shrink_into(start[kept], y, C)
+        start = self._start(X.shape[0], rows, problem, C)
         if len(kept) < X.shape[0]:
             X = X[kept][:, kept] if kernel.pairwise else X[kept]
         kernel = kernel.resolve(X, weight if weighted else None, team)
@@ -320,14 +318,23 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         """
         check_is_fitted(self)
         X = canonical(validate_data(self, X, reset=False, **_DATA))
-        scorer: Scorer | None = getattr(self, "_scorer", None)
-        if scorer is None or scorer.coef is not self.dual_coef_:
-            scorer = self._scorer = Scorer(self._kernel, self._support, self.dual_coef_)
-        return margins(scorer(X, effective_threads(self.n_threads)) + self.intercept_)
+        if self._scorer.coef is not self.dual_coef_:
+            self._prepare_scorer()
+        return margins(self._scorer(X, effective_threads(self.n_threads)) + self.intercept_)
+
+    def _prepare_scorer(self) -> None:
+        """Make what prediction needs; support vectors are laid out when the first data come, and stay so."""
+        self._scorer = Scorer(self._kernel, self._support, self.dual_coef_)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: the scorer is built again when it is needed."""
+        """All but the scorer, which is made again."""
         return {name: value for name, value in super().__getstate__().items() if name != "_scorer"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickled model."""
+        super().__setstate__(state)
+        if hasattr(self, "dual_coef_"):
+            self._prepare_scorer()
 
     # -- validation --------------------------------------------------------------------------------
     def _check_params(self) -> None:
@@ -355,16 +362,20 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
     def _method(self) -> Decomposition:
         return find_method(self.solver, self.working_set_size, self.machine, self._free_bias)
 
-    def _previous_alpha(self, n: int, labels: np.ndarray, columns: int) -> FloatArray | None:
-        """The previous solution, if it is of this problem's shape."""
+    def _start(
+        self, n: int, rows: Rows, problem: Problem, C: FloatArray
+    ) -> tuple[IntArray, FloatArray] | None:
+        """The support vectors of the previous solution and their coefficients, made feasible for the costs.
+
+        None if there is no solution of a problem of this shape.
+        """
         if not self.warm_start or not hasattr(self, "dual_coef_"):
             return None
-        same = self._rows_fitted == n and np.array_equal(self.classes_, labels)
-        if not same or self.dual_coef_.shape[1] != columns:
+        same = self._rows_fitted == n and np.array_equal(self.classes_, rows.labels)
+        if not same or self.dual_coef_.shape[1] != problem.columns:
             return None
-        alpha = np.zeros((n, columns))
-        alpha[self.support_] = self.dual_coef_
-        return alpha
+        _, before, ids = np.intersect1d(self.support_, rows.kept, assume_unique=True, return_indices=True)
+        return ids, problem.shrink_into(self.dual_coef_[before], rows.y[ids], C[ids])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

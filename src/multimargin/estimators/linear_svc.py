@@ -13,7 +13,7 @@ from ..linear.descent import SUBPROBLEMS, LinearFit, LinearOptions, TrainingSet
 from ..linear.schedule import solve_linear
 from ..linear.stream import Stream
 from ..linear.tuning import Tuning
-from ..problems.crammer_singer import row_scale
+from ..problems.crammer_singer import shrink_sparse_into
 from ..run.monitor import Monitor
 from ..solution import LinearSolution, TraceRow
 from ..system.data import without_duplicates
@@ -21,21 +21,13 @@ from ..system.threads import effective_threads
 from ..system.typing import Data, FloatArray
 from .base import MachineClassifier, Rows, margins
 from .callbacks import with_callbacks
-from .costs import sample_costs
-from .labels import stream_classes, stream_rows
+from .costs import check_weights, sample_costs
 from .validation import check_choice, check_number
 
-_DATA: dict[str, Any] = {  # what scikit-learn's validate_data is asked for
-    "accept_sparse": "csr",
-    "dtype": [np.float64, np.float32],
-    "order": "C",
-    "accept_large_sparse": True,
-}
+# What scikit-learn's validate_data is asked for.
+_DATA: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
 MACHINES = ("crammer-singer",)
-_OF_FIT = (  # attributes that a stream does not have
-    *("support_", "dual_coef_", "status_", "violation_", "primal_objective_", "duality_gap_", "trace_"),
-    *("_rows_fitted", "_constant_fitted"),
-)
+_OF_FIT = ("support_", "dual_coef_", "status_", "violation_", "primal_objective_", "duality_gap_", "trace_")
 
 
 class LinearSVC(MachineClassifier):
@@ -55,24 +47,21 @@ class LinearSVC(MachineClassifier):
     C : float, default=1.0
         Cost of a margin error; multiplied by class and sample weights.
     subproblem : str, default="auto"
-        How the problem of a single sample is solved: "sort", "pivot", "bisection", "fixed-point" and "smo"
-        are exact, "frank-wolfe" makes one step. "auto" is "sort" for up to 128 classes, else "pivot".
+        How a sample's problem is solved: "sort", "pivot", "bisection", "fixed-point" and "smo" are exact,
+        "frank-wolfe" makes one step. "auto" is "sort" for up to 128 classes, else "pivot".
     tau : float or None, default=None
         Tolerance of "bisection" and "smo", relative to ``C``; None is exact.
     tol : float, default=1e-3
         Largest KKT violation allowed, in units of the margin.
     gap_tol : float or None, default=None
-        Relative duality gap at which to stop even if ``tol`` is not met, as a share of the primal objective;
-        None is never. It is proved in float64, too.
+        Duality gap, as a share of the primal objective, that ends the fit even if ``tol`` is not met; None
+        is never. It is proved in float64, too.
     max_iter : int, default=1000
-        Largest number of passes over the data, counted in samples visited; -1 is no limit. If it is at most
-        10, every pass visits all samples.
+        Most passes over the data, counted in samples visited; -1 is no limit. Up to 10 visit all samples.
     time_limit : float or None, default=None
-        Seconds after which the solver stops at its current point. The clock is read between passes; the
-        final proof takes extra time.
+        Seconds after which the solver stops, read between passes. The final proof takes extra time.
     fit_intercept : bool, default=True
-        Whether every class has an intercept. A constant feature is appended, so the intercept is penalised
-        like the weights.
+        Whether a constant feature is appended: every class has an intercept, penalised like the weights.
     intercept_scaling : float, default=1.0
         Value of the constant feature; larger values penalise the intercept less.
     class_weight : dict, "balanced" or None, default=None
@@ -111,8 +100,8 @@ class LinearSVC(MachineClassifier):
     intercept_ : ndarray of shape (m,)
         Intercept of each class (zeros without ``fit_intercept``).
     support_ : ndarray of shape (n_SV,)
-        Row numbers of the support vectors, ascending. After ``partial_fit`` they exist only with
-        ``keep_dual``, and are counted over all batches.
+        Row numbers of the support vectors, ascending; after ``partial_fit`` over all batches, and only with
+        ``keep_dual``.
     dual_coef_ : sparse array of shape (n_SV, m)
         Coefficients α of the support vectors.
     n_iter_ : int
@@ -228,7 +217,7 @@ class LinearSVC(MachineClassifier):
     def _training_set(self, X: Data, rows: Rows, alpha: sp.csr_array | None) -> TrainingSet:
         C = self.C * sample_costs(self.class_weight, rows.labels, rows.y, rows.weight)
         if alpha is not None:
-            alpha = scaled_into(alpha[rows.kept], rows.y, C)
+            alpha = shrink_sparse_into(alpha[rows.kept], rows.y, C)
         if len(rows.kept) < X.shape[0]:
             X = X[rows.kept]
         constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
@@ -268,9 +257,8 @@ class LinearSVC(MachineClassifier):
 
     def _previous_alpha(self, n: int, rows: Rows) -> sp.csr_array | None:
         """The previous solution, if it is of this problem's shape."""
-        if not self.warm_start or not hasattr(self, "_rows_fitted"):
-            return None
-        if self._rows_fitted != n or not np.array_equal(self.classes_, rows.labels):
+        has_rows = self.warm_start and getattr(self, "_rows_fitted", None) == n
+        if not has_rows or not np.array_equal(self.classes_, rows.labels):
             return None
         old = self.dual_coef_.tocoo()
         return sp.csr_array((old.data, (self.support_[old.row], old.col)), shape=(n, len(rows.labels)))
@@ -313,11 +301,11 @@ class LinearSVC(MachineClassifier):
             )
         known = getattr(self, "classes_", None)
         X, y = validate_data(self, X, y, reset=known is None, **_DATA)
-        rows = stream_rows(y, stream_classes(classes, known), sample_weight)
+        rows = _stream_rows(y, classes, known, sample_weight)
         data = self._training_set(without_duplicates(X), rows, None)
         stream = self._open_stream(data)
         stream.learn(data, self._options(), rows.kept, X.shape[0])
-        self.__dict__.update(_weights_of(data, rows.labels, stream.weights))
+        self.__dict__.update(_model(data, rows, stream.weights))
         self.dual_objective_, self.n_iter_ = stream.dual, 1
         if stream.keeps:
             self.support_, self.dual_coef_ = stream.support()
@@ -334,9 +322,9 @@ class LinearSVC(MachineClassifier):
         if stream is None:
             stream = Stream(data, keeps)
             if hasattr(self, "_rows_fitted"):
-                fitted = self.coef_, self.intercept_, self.dual_objective_, self._rows_fitted
-                stream.take_over(*fitted, self.support_, self.dual_coef_)
-            for name in _OF_FIT:  # the weights will no longer be those of the fit
+                stream.take_over(self.coef_, self.intercept_, self.dual_objective_, self._rows_fitted)
+                stream.keep(self.support_, self.dual_coef_)
+            for name in (*_OF_FIT, "_rows_fitted", "_constant_fitted"):  # untrue of the stream's weights
                 self.__dict__.pop(name, None)
             self._stream = stream
         return stream
@@ -375,24 +363,28 @@ class LinearSVC(MachineClassifier):
                 raise ValueError(f"tau is for subproblem='bisection' or 'smo', not for {self.subproblem!r}.")
 
 
-def _model(data: TrainingSet, rows: Rows, weights: FloatArray, alpha: sp.csr_array) -> dict[str, Any]:
-    """The attributes of a model."""
-    ids = np.flatnonzero(np.diff(alpha.indptr))
-    support = {"support_": rows.kept[ids], "dual_coef_": alpha[ids]}
-    return _weights_of(data, rows.labels, weights) | support
-
-
-def _weights_of(data: TrainingSet, labels: np.ndarray, weights: FloatArray) -> dict[str, Any]:
-    """Weights as attributes, without a copy."""
+def _model(data: TrainingSet, rows: Rows, weights: FloatArray, alpha: Any = None) -> dict[str, Any]:
+    """The attributes of a model: weights, not copied, and support vectors if ``alpha`` is known."""
     d, m = data.X.shape[1], data.m
     intercept = data.constant * weights[d, :m] if data.constant else np.zeros(m)
-    return {"classes_": labels, "coef_": weights[:d, :m].T, "intercept_": intercept}
+    model = {"classes_": rows.labels, "coef_": weights[:d, :m].T, "intercept_": intercept}
+    if alpha is None:
+        return model
+    ids = np.flatnonzero(np.diff(alpha.indptr))
+    return model | {"support_": rows.kept[ids], "dual_coef_": alpha[ids]}
 
 
-def scaled_into(alpha: sp.csr_array, y: np.ndarray, C: FloatArray) -> sp.csr_array:
-    """``alpha`` scaled row by row to be feasible for other labels and costs (warm start)."""
-    entries, own = alpha.tocoo(), np.zeros(len(y))
-    is_own = entries.col == y[entries.row]
-    own[entries.row[is_own]] = entries.data[is_own]
-    total = np.bincount(entries.row, np.where(is_own, 0.0, -entries.data), len(y))  # must not exceed C
-    return alpha.multiply(row_scale(np.where(own > 0, total, 0.0), C)[:, None]).tocsr()
+def _stream_rows(y: np.ndarray, classes: Any, known: np.ndarray | None, sample_weight: Any) -> Rows:
+    """The rows of a batch; ``classes``, if given, must be those ``known`` from earlier calls, if any."""
+    if classes is None and known is None:
+        raise ValueError("classes must be given in the first call of partial_fit: all labels that will come.")
+    labels = np.unique(np.asarray(known if classes is None else classes))
+    if len(labels) < 2:
+        raise ValueError(f"At least 2 classes are needed, got {labels.tolist()}.")
+    if known is not None and not np.array_equal(labels, known):
+        raise ValueError(f"classes must stay {known.tolist()}, got {labels.tolist()}.")
+    weight = check_weights(sample_weight, len(y))
+    kept = np.flatnonzero(weight)
+    if len(unknown := np.setdiff1d(y, labels)):
+        raise ValueError(f"y has labels {unknown.tolist()}, which are not in classes {labels.tolist()}.")
+    return Rows(kept, labels, np.searchsorted(labels, y[kept]).astype(np.int32), weight[kept])

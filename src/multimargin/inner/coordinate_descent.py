@@ -16,8 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..problems import Problem
-from ..problems.base import DualRows
-from ..problems.updates import UPDATES
+from ..problems.base import UPDATES, DualRows
 from .base import ANY_SET, Finisher, InnerSolver
 from .block import Block
 
@@ -33,7 +32,8 @@ class CoordinateDescent(InnerSolver):
     Parameters
     ----------
     update : {"sort", "pivot", "bisection", "fixed-point", "smo", "frank-wolfe"}
-        How the problem of a single sample is solved; all but "frank-wolfe" are exact.
+        How the problem of a single sample is solved; all but "frank-wolfe" are exact. The numpy engine solves
+        all exact ones by sorting.
     max_sweeps : int
         Largest number of sweeps over the block.
     staged : bool
@@ -98,7 +98,7 @@ class CoordinateDescent(InnerSolver):
         threshold = max(eps, _FIRST_THRESHOLD * worst) if self.staged else eps
         for _ in range(self.max_sweeps):
             order = rng.permutation(len(block.W))
-            changed = sum(self._visit(problem, block, listed[i], i, threshold, rng) for i in order)
+            changed = sum(self._visit(problem, block, listed[i], i, threshold) for i in order)
             updates += changed
             if not changed:
                 if threshold <= eps:
@@ -112,22 +112,14 @@ class CoordinateDescent(InnerSolver):
             return np.ones(block.G.shape, dtype=bool)
         return problem.listed(block.alpha, block.G, block.y, self.reach * worst)
 
-    def _visit(
-        self,
-        problem: Problem,
-        block: Block,
-        listed: np.ndarray,
-        i: int,
-        threshold: float,
-        rng: np.random.Generator,
-    ) -> bool:
+    def _visit(self, problem: Problem, block: Block, listed: np.ndarray, i: int, threshold: float) -> bool:
         """Solve for sample ``i`` if its violation is above the threshold; whether its row changed."""
         classes = np.flatnonzero(listed)
         own = np.searchsorted(classes, block.y[i])
         alpha, G, C = block.alpha[i, classes], block.G[i, classes], block.C[i]
         if problem.measure(DualRows(alpha[None], G[None], np.array([own]), np.array([C])))[0][0] <= threshold:
             return False
-        new = problem.update(self.update, alpha, G, int(own), C, block.diagonal[i] / self.relax, rng)
+        new = problem.update(self.update, alpha, G, int(own), C, block.diagonal[i] / self.relax)
         delta = new - alpha
         if np.abs(delta).max() <= 1e-15 * C:
             return False

@@ -1,16 +1,16 @@
-"""Descent by pairs, for machines of one coefficient a sample with bounds and a fixed sum.
+"""Descent by pairs of samples, for machines with one coefficient per sample, bounds and a fixed sum.
 
-    min  ½ ⟨Δ, K_WW Δ⟩ + ⟨G_W, Δ⟩,   Δ = α_W - α_W^old,   low ≤ α ≤ high,   Σ_W α as it was
+    min  ½ ⟨Δ, K_WW Δ⟩ + ⟨G_W, Δ⟩,   Δ = α_W - α_W^old,   low ≤ α ≤ high,   Σ_W Δ = 0
 
-Two coefficients are the fewest that can move. With I_up = {α_i < high_i} and I_low = {α_j > low_j} a step
-takes the largest violator of one side and the partner with which the dual falls most (Fan, Chen & Lin 2005,
-WSS 2):
+At least two coefficients must move to keep the sum. With I_up = {α_i < high_i} and I_low = {α_j > low_j}, a
+step takes the largest violator i of I_up and the partner j with which the dual falls most (Fan, Chen & Lin
+2005, WSS 2):
 
     i = argmin over I_up of G,    j = argmax over I_low with b = G_j - G_i > 0 of b² / a
     a = K_ii + K_jj - 2 K_ij
     α_i += t,    α_j -= t,    t = min(b / a, high_i - α_i, α_j - low_j)
 
-until max_low G - min_up G ≤ 2 eps: with the bias in the middle no sample violates by more than eps.
+until max_low G - min_up G ≤ 2 eps. With the bias in the middle no sample then violates by more than eps.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..problems.base import Problem
 from .base import InnerSolver
 from .block import Block
 
-_TINY, _TINIEST = 1e-12, 1e-30  # a is at least this share of the largest K_ii, and at least this
+_TINY, _TINIEST = 1e-12, 1e-30  # a is at least _TINY of the largest K_ii, and at least _TINIEST
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class PairDescent(InnerSolver):
     Parameters
     ----------
     max_iter : int
-        Largest number of pairs moved in a block.
+        Largest number of pairs moved per block.
 
     Examples
     --------
@@ -75,5 +75,5 @@ class PairDescent(InnerSolver):
             alpha[j] = low[j] if t == alpha[j] - low[j] else alpha[j] - t
             G += t * (K[i].astype(np.float64) - K[j])
             if G[j] - G[i] == b[j] and low[i] < alpha[i] < high[i] and low[j] < alpha[j] < high[j]:
-                return steps  # float64 cannot resolve the step
+                return steps  # the step is below the resolution of float64
         return self.max_iter

@@ -18,8 +18,7 @@ from ..system.typing import Data, FloatArray, LabelArray
 from .tuning import Tuning
 from .weights import WeightLayout
 
-INEXACT = ("frank-wolfe",)  # makes one step per visit: steps are not relaxed, and all samples get as many
-SUBPROBLEMS = ("auto", "sort", "pivot", "bisection", "fixed-point", "smo", *INEXACT)
+SUBPROBLEMS = ("auto", "sort", "pivot", "bisection", "fixed-point", "smo", "frank-wolfe")
 
 
 @dataclass(frozen=True)
@@ -80,8 +79,8 @@ class LinearOptions:
 
     @property
     def shrinks(self) -> bool:
-        """Whether some passes visit the active samples only."""
-        return self.shrinking and not self.has_few_passes and self.subproblem not in INEXACT
+        """Whether some passes visit the active samples only; Frank-Wolfe's inexact steps need all samples."""
+        return self.shrinking and not self.has_few_passes and self.subproblem != "frank-wolfe"
 
     @property
     def first_dtype(self) -> type:
@@ -102,14 +101,6 @@ class Pass(NamedTuple):
     gap: float  # sum of all samples' shares, each as it was at the sample's last visit
 
 
-class Proof(NamedTuple):
-    """A point's certificate, computed from the dual alone in float64."""
-
-    violation: float
-    primal: float
-    gap: float
-
-
 class LinearFit:
     """The weights and the dual point of one fit, and what may be done with them."""
 
@@ -121,7 +112,7 @@ class LinearFit:
         self.problem = data.native(options.n_threads, self.layout.blocks)
         self.dual = self._last_dual = 0.0
         self.visits = 0
-        self.proof: Proof | None = None  # the last one
+        self.proved_gap = 0.0  # in the last proof
         if data.alpha is not None:
             self._set_dual(data.alpha)
         self._use(self.layout.zeros(options.first_dtype) if weights is None else weights)
@@ -162,10 +153,6 @@ class LinearFit:
         """Passes over the data: samples visited over their number, rounded up."""
         return -(-self.visits // self.n)
 
-    def may_visit(self, samples: int) -> bool:
-        """Whether ``max_iter`` allows that many visits more."""
-        return not 0 <= self.options.max_iter * self.n < self.visits + samples
-
     def gap_of(self, weights: np.ndarray, step: int = 1) -> float:
         """The duality gap of every ``step``-th sample with these weights, summed."""
         return float(self.problem.measure(weights, step)[2])
@@ -173,8 +160,7 @@ class LinearFit:
     def check_threads(self) -> None:
         """End the sharing of passes if threads undo each other's work.
 
-        Each thread sees a decrease of the dual that is true only while the others stand still. If similar
-        samples are visited at the same time, their steps together go too far.
+        A thread knows nothing of the others' steps: those of similar samples together may go too far.
         """
         if not self.together:
             return
@@ -188,15 +174,15 @@ class LinearFit:
         half = 0.5 * _core.squared_norm(weights, self.options.n_threads)
         return float(half - self.problem.dual_sum())
 
-    def prove(self) -> Proof:
-        """Rebuild the weights from the dual in float64, and measure all samples with them."""
+    def prove(self) -> tuple[float, float, float]:
+        """(violation, primal, gap) of all samples with weights rebuilt from the dual in float64."""
         in_place = self.weights.dtype == np.float64 and self.layout.blocks == 1
         self.exact = self.weights if in_place else self.data.layout().zeros(np.float64)
         self.problem.rebuild(self.exact)
         violation, _, gap, loss = self.problem.measure(self.exact)
         self.dual = self._last_dual = self._dual_of(self.exact)
-        self.proof = Proof(violation, self.dual + self.problem.dual_sum() + loss, gap)
-        return self.proof
+        self.proved_gap = gap
+        return violation, self.dual + self.problem.dual_sum() + loss, gap
 
     def take_over_proof(self) -> None:
         """Go on with the weights of the last proof."""

@@ -33,9 +33,8 @@ class Goal:
 
     def _learn(self) -> None:
         """Correct what the sampled gap stands for, by the last proof."""
-        proof = self._fit.proof
-        if proof is not None and self._fit.options.gap_tol > 0 and proof.gap > 0:
-            self._sampled_share = self._fit.gap_of(self._fit.exact, self._step) / proof.gap
+        if self._fit.options.gap_tol > 0 and self._fit.proved_gap > 0:
+            self._sampled_share = self._fit.gap_of(self._fit.exact, self._step) / self._fit.proved_gap
 
     def tighten(self) -> None:
         """Aim lower, after a proof failed."""
@@ -71,52 +70,35 @@ class Goal:
 
 
 class Schedule:
-    """What the next pass visits and updates."""
+    """What the next pass visits and updates: ``go_on`` plans it from what the last one found."""
 
     def __init__(self, fit: LinearFit, goal: Goal) -> None:
         self._n, self._options, self._goal = fit.n, fit.options, goal
-        self.over_all, self.threshold, self.margin = True, 0.0, math.inf
-        self._active = fit.n
+        self.over_all, self.threshold, self.margin, self.relax = True, 0.0, math.inf, 1.0
+        self.visits, self.measures = fit.n, False  # at most so many; whether the gap is measured afterwards
         self._passes = self._rounds = self._since = 0  # all; those over all samples; others since the last
         self._first = math.inf  # sum of the violations that the last pass over all samples found
         self._share = 1.0
-
-    @property
-    def visits(self) -> int:
-        """Samples that the next pass may visit."""
-        return self._n if self.over_all else self._active
-
-    @property
-    def relax(self) -> float:
-        """Length of the next pass's steps; 1 is exact."""
-        if not self._passes or not self._options.shrinks:
-            return 1.0
-        return self._options.tuning.settle if self._goal.near else self._options.tuning.relax
-
-    @property
-    def measures(self) -> bool:
-        """Whether the gap is measured after this pass."""
-        return self.over_all and self._rounds > 0 and self._rounds % self._options.tuning.measure_every == 0
+        self._idle = fit.options.tuning.idle_share * fit.options.tol
 
     def go_on(self, found: Pass) -> bool:
-        """Plan the next pass from what the last one found; False if nothing can move any more."""
+        """Plan the next pass; False if nothing can move any more."""
+        tuning = self._options.tuning
         self._passes += 1
-        self._active = found.active
         if not self.over_all:
             self._since += 1
         else:
-            if not found.updates and self.threshold <= self._idle_threshold:
+            if not found.updates and self.threshold <= self._idle:
                 return False
             self._rounds, self._since, self._first = self._rounds + 1, 0, found.total
             self.margin = found.violation
         if self._options.shrinks:
+            self.relax = tuning.settle if self._goal.near else tuning.relax
             self.threshold = self._next_threshold(found)
             self.over_all = not found.updates or (not self.over_all and self._must_see_all(found))
+        self.visits = self._n if self.over_all else found.active
+        self.measures = self.over_all and self._rounds % tuning.measure_every == 0
         return True
-
-    @property
-    def _idle_threshold(self) -> float:
-        return self._options.tuning.idle_share * self._options.tol
 
     def _next_threshold(self, found: Pass) -> float:
         tuning = self._options.tuning
@@ -125,7 +107,7 @@ class Schedule:
         share = tuning.early if self._passes < tuning.early_passes else tuning.late
         threshold = self._share * share * found.total / self._n
         if self.over_all and not found.updates:  # nothing was above it, but not everything is below tol
-            threshold = min(threshold, self._idle_threshold)
+            threshold = min(threshold, self._idle)
         return max(threshold, tuning.least_share * self._goal.violation)
 
     def _must_see_all(self, found: Pass) -> bool:
@@ -141,52 +123,49 @@ def solve_linear(fit: LinearFit, monitor: Monitor, *, keep_interrupted: bool = F
     while True:
         try:
             status = _descend(fit, goal, monitor)
-            proof = fit.prove()
+            violation, primal, gap = fit.prove()
         except KeyboardInterrupt:
             if not keep_interrupted:
                 raise
-            status, proof = Status.INTERRUPTED, fit.prove()
+            status = Status.INTERRUPTED
+            violation, primal, gap = fit.prove()
         if status not in (Status.CONVERGED, Status.STALLED):
             break
-        if proof.violation <= options.tol:
+        if violation <= options.tol:
             status = Status.CONVERGED
             break
-        if proof.gap <= options.gap_tol * proof.primal:
+        if gap <= options.gap_tol * primal:
             status = Status.WITHIN_GAP
             break
         fit.take_over_proof()
         goal.tighten()
-        progress = falls(fit.dual, dual) or proof.violation < options.tuning.progress * lowest
+        progress = falls(fit.dual, dual) or violation < options.tuning.progress * lowest
         fruitless = 0 if progress else fruitless + 1
-        dual, lowest = min(dual, fit.dual), min(lowest, proof.violation)
+        dual, lowest = min(dual, fit.dual), min(lowest, violation)
         if status is Status.STALLED or fruitless == options.tuning.most_proofs:
             status, fruitless = Status.STALLED, 0
             if not fit.promote():
                 break
     trace = monitor.trace
     trace.info.update(seconds=monitor.seconds, n_threads=fit.layout.blocks, dtype=fit.weights.dtype.name)
-    certificate = proof.violation, proof.primal, fit.dual, proof.gap
-    return LinearSolution(status, *certificate, trace, fit.exact, fit.alpha(), fit.passes)
+    return LinearSolution(status, violation, primal, fit.dual, gap, trace, fit.exact, fit.alpha(), fit.passes)
 
 
 def _descend(fit: LinearFit, goal: Goal, monitor: Monitor) -> Status:
     """Passes until the goal seems met, a limit is met, or nothing moves."""
-    schedule = Schedule(fit, goal)
+    plan = Schedule(fit, goal)
     while True:
-        if not fit.may_visit(schedule.visits):
+        if 0 <= fit.options.max_iter * fit.n < fit.visits + plan.visits:
             return Status.MAX_ITER
         if status := monitor.exhausted():
             return status
         found = fit.run_pass(
-            over_all=schedule.over_all,
-            threshold=schedule.threshold,
-            relax=schedule.relax,
-            margin=schedule.margin,
+            over_all=plan.over_all, threshold=plan.threshold, relax=plan.relax, margin=plan.margin
         )
-        if schedule.over_all:
+        if plan.over_all:
             fit.check_threads()
-        done = (schedule.over_all and found.violation <= goal.violation) or goal.seems_met(found)
-        gap = goal.measure(found) if schedule.measures and not done else math.nan
+        done = (plan.over_all and found.violation <= goal.violation) or goal.seems_met(found)
+        gap = goal.measure(found) if plan.measures and not done else math.nan
         if status := monitor.note(
             violation=found.violation,
             dual=fit.dual,
@@ -198,5 +177,5 @@ def _descend(fit: LinearFit, goal: Goal, monitor: Monitor) -> Status:
             return status
         if done or goal.is_met(gap):
             return Status.CONVERGED
-        if not schedule.go_on(found):
+        if not plan.go_on(found):
             return Status.STALLED

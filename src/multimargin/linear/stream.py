@@ -27,24 +27,20 @@ class Stream:
         self._ids: list[IntArray] = []
         self._alpha: list[sp.csr_array] = []
 
-    def take_over(
-        self,
-        coef: FloatArray,
-        intercept: FloatArray,
-        dual: float,
-        rows: int,
-        ids: IntArray,
-        alpha: sp.csr_array,
-    ) -> None:
+    def take_over(self, coef: FloatArray, intercept: FloatArray, dual: float, rows: int) -> None:
         """Go on from a fit, as if its rows had been the stream's first."""
         d = coef.shape[1]
         self.weights[:d, : self.m] = coef.T
         if self.constant:
             self.weights[d, : self.m] = intercept / self.constant
-        self.rows = rows
         self._own = 0.5 * _core.squared_norm(self.weights) - dual
+        self.rows = rows
+
+    def keep(self, ids: IntArray, alpha: sp.csr_array) -> None:
+        """Keep the coefficients of rows, if ``keeps``."""
         if self.keeps:
-            self._ids, self._alpha = [ids], [alpha]
+            self._ids.append(ids)
+            self._alpha.append(alpha)
 
     def learn(self, data: TrainingSet, options: LinearOptions, kept: IntArray, rows: int) -> None:
         """Visit ``data``, the rows ``kept`` of a batch of ``rows`` rows."""
@@ -56,8 +52,7 @@ class Stream:
             if self.keeps:
                 alpha = fit.alpha()
                 ids = np.flatnonzero(np.diff(alpha.indptr))
-                self._ids.append(self.rows + kept[ids])
-                self._alpha.append(alpha[ids])
+                self.keep(self.rows + kept[ids], alpha[ids])
         self.rows += rows
 
     @property

@@ -9,28 +9,25 @@ from dataclasses import dataclass
 class Tuning:
     """Which code runs, how far steps go, what a pass visits, and when a proof is tried.
 
-    ``python benchmarks/linear_tuning.py NAME`` shows why a number is as it is: it fits with smaller and
-    larger values of NAME too, and prints visits, proofs and seconds. Its head lists the few numbers that no
-    stored problem shows. ``python benchmarks/linear_peers.py`` shows what all of them achieve together.
+    ``python benchmarks/checks/linear_tuning.py NAME`` shows why a number is as it is: it fits with smaller
+    and larger values of NAME too, and prints visits, proofs and seconds. Its head lists the few numbers that
+    no stored problem shows. ``python benchmarks/peers/linear.py`` shows what all of them achieve together.
     """
 
     # Which code runs.
     few_passes: int = 10  # With max_iter up to this, passes visit all samples, as in Algorithm 1.
     many_classes: int = 128  # Above this, "auto" pivots instead of sorting.
     single_tol: float = 1e-5  # Below this tol, weights start in float64: float32 cannot resolve it.
-
     # Threads that share a pass.
     parallel_work: float = 1e7  # Threads share a pass above this many non-zeros * classes per pass,
     parallel_row: float = 1e3  # and this many per row: with less, they mostly wait for each other.
     thread_classes: int = 24  # Least classes per thread. With fewer, reading the row dominates.
     most_threads: int = 8  # With more, samples lack too many of each other's steps.
     threads_share: float = 0.85  # Threads end if the dual falls by less than this share of what they saw.
-
     # Length of steps.
     relax: float = 1.3  # Steps are this many times the exact step after the first pass.
     near: float = 1.6  # Once the gap seen in a pass is below this many times its target,
     settle: float = 0.6  # steps are shortened to this, because each step adds to the gap of other samples.
-
     # What a pass visits and updates.
     early_passes: int = 7  # The number of passes that count as early.
     early: float = 0.3  # Early passes update samples whose violation is above this share of the mean.
@@ -40,7 +37,6 @@ class Tuning:
     idle_share: float = 0.5  # After a pass over all samples without updates it is at most this share of tol.
     fall: float = 0.1  # All samples are visited again once the violations fell to this share,
     most_active: int = 50  # or after this many passes over active samples.
-
     # When a proof is tried.
     aim: float = 0.95  # Share of tol aimed at, so that rounding does not make the exact proof fail.
     stricter: float = 0.8  # Factor of that aim after a failed proof: a pass sees violations before its end.

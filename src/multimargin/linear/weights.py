@@ -47,8 +47,6 @@ class WeightLayout:
 
     def paired(self, weights: np.ndarray, plain: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         """For each block, views of its classes in ``weights`` and in ``plain``, which has one block."""
-        pairs = []
-        for k, block in enumerate(weights.reshape(self.blocks, self.features, self.width)):
-            columns = plain[:, k * self.width : min((k + 1) * self.width, self.m)]
-            pairs.append((block[:, : columns.shape[1]], columns))
-        return pairs
+        blocks = weights.reshape(self.blocks, self.features, self.width)
+        columns = np.split(plain[:, : self.m], range(self.width, self.m, self.width), axis=1)
+        return [(block[:, : part.shape[1]], part) for block, part in zip(blocks, columns, strict=True)]

@@ -21,6 +21,19 @@ if TYPE_CHECKING:
     from ..engines.base import Engine
 
 
+__all__ = [
+    "Choice",
+    "Cyclic",
+    "Gain",
+    "Growing",
+    "MaxViolator",
+    "Practical",
+    "Random",
+    "SvmLight",
+    "WorkingSet",
+]
+
+
 class Choice(NamedTuple):
     """A working set and what was seen when it was chosen."""
 

@@ -20,11 +20,13 @@ import numpy as np
 
 from ..system.typing import FloatArray, IntArray, LabelArray
 
+# Ways to solve the problem of one sample; all but the last are exact.
+UPDATES = ("sort", "pivot", "bisection", "fixed-point", "smo", "frank-wolfe")
 ON_BOUND = 1e-8  # a dual variable within this share of C_i of a bound counts as on it
 
 
 class DualRows(NamedTuple):
-    """Some samples of the problem: all of them, or a working set."""
+    """The dual variables and gradients of some samples: all of them, or a working set."""
 
     alpha: FloatArray  # (k, m)
     G: FloatArray  # (k, m) gradient of the dual
@@ -32,7 +34,7 @@ class DualRows(NamedTuple):
     C: FloatArray  # (k,) cost of each sample
 
     def take(self, which: IntArray | slice) -> DualRows:
-        """Some of them."""
+        """A part of them."""
         return DualRows(self.alpha[which], self.G[which], self.y[which], self.C[which])
 
 
@@ -133,22 +135,17 @@ class Problem(ABC):
         """Mask of the entries (i, r) that may leave their bounds if G changes by up to ``width``."""
         return np.ones(G.shape, dtype=bool)
 
-    def update(
-        self,
-        name: str,
-        alpha: FloatArray,
-        G: FloatArray,
-        y: int,
-        C: float,
-        kii: float,
-        rng: np.random.Generator,
-    ) -> FloatArray:
-        """The new row: the minimiser a of ½ K_ii ‖a - alpha‖² + ⟨G, a - alpha⟩, or a step towards it."""
+    def update(self, name: str, alpha: FloatArray, G: FloatArray, y: int, C: float, kii: float) -> FloatArray:
+        """The new row: the minimiser a of ½ K_ii ‖a - alpha‖² + ⟨G, a - alpha⟩.
+
+        The exact updates of any name find the same row: the projection of alpha - G / K_ii. "frank-wolfe" is
+        one step towards the best vertex u, of length min(1, -⟨G, u - alpha⟩ / (K_ii ‖u - alpha‖²)).
+        """
         label, cost = np.array([y]), np.array([C])
         vertex: FloatArray = self.vertex(G[None], label, cost)[0]
         if kii <= 0:
             return vertex
-        if name == "sort":
+        if name != "frank-wolfe":
             return np.asarray(self.project((alpha - G / kii)[None], label, cost)[0])
         direction = vertex - alpha
         length = kii * float(direction @ direction)

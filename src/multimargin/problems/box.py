@@ -78,6 +78,13 @@ class BoxProblem(Problem):
         return with_rest(beta / ((self.m - 1) * C[:, None]), y)
 
 
+def listed_in_box(alpha: FloatArray, gamma: FloatArray, y: LabelArray, width: float) -> np.ndarray:
+    """``Problem.listed`` if β_ir moves only the entries of r and of the label."""
+    mask = (alpha != 0) | (gamma <= width)
+    mask[np.arange(len(y)), y] = True
+    return np.asarray(mask)
+
+
 def without_own(values: FloatArray, y: LabelArray) -> FloatArray:
     """The same with 0 in the column of the label."""
     values[np.arange(len(y)), y] = 0.0

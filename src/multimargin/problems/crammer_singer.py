@@ -20,11 +20,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..system.typing import FloatArray, LabelArray
-from .base import ON_BOUND, DualRows, Problem, one_hot
+from .base import ON_BOUND, UPDATES, DualRows, Problem, one_hot
 from .flows import cheapest_flow, least_loss_bias
-from .updates import UPDATES
 
 
 class CrammerSinger(Problem):
@@ -32,7 +32,7 @@ class CrammerSinger(Problem):
 
     name: ClassVar[str] = "crammer-singer"
     feasible_set: ClassVar[str] = "simplex"
-    updates: ClassVar[tuple[str, ...]] = tuple(UPDATES)
+    updates: ClassVar[tuple[str, ...]] = UPDATES
 
     @property
     def gap_scale(self) -> float:
@@ -54,14 +54,13 @@ class CrammerSinger(Problem):
         return np.where(own == 0, 1, np.where(bounded, 2, 0))
 
     def project(self, w: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
-        # Niu & Yuan (3.4): w_ir = min(ŵ_ir + λ_i, C_i δ_{r,y}); in z this is the simplex projection.
+        # Niu & Yuan (3.4): w_ir = min(ŵ_ir + λ_i, C_i δ_{r,y}); in z this is the projection [D - θ]₊ on the
+        # simplex: θ = π(ρ), π(k) = (Σ_{l≤k} μ_l - C)/k, ρ the last k with μ_k > π(k), μ the sorted D.
         D = simplex_point(w, y, C)
         D -= D.max(axis=1, keepdims=True)  # avoids cancellation and does not change the answer
-        ordered = -np.sort(-D, axis=1)
-        k = np.arange(1, D.shape[1] + 1)
-        thresholds = (np.cumsum(ordered, axis=1) - C[:, None]) / k
-        last = np.count_nonzero(ordered > thresholds, axis=1) - 1
-        theta = thresholds[np.arange(len(y)), last]
+        mu = -np.sort(-D, axis=1)
+        pi = (np.cumsum(mu, axis=1) - C[:, None]) / np.arange(1, D.shape[1] + 1)
+        theta = pi[np.arange(len(D)), np.count_nonzero(mu > pi, axis=1) - 1]
         return coefficients(np.maximum(D - theta[:, None], 0.0), y, C)
 
     def vertex(self, G: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
@@ -73,18 +72,6 @@ class CrammerSinger(Problem):
         mask = (alpha != 0) | (G >= G.max(axis=1, keepdims=True) - width)
         mask[np.arange(len(y)), y] = True
         return np.asarray(mask)
-
-    def update(
-        self,
-        name: str,
-        alpha: FloatArray,
-        G: FloatArray,
-        y: int,
-        C: float,
-        kii: float,
-        rng: np.random.Generator,
-    ) -> FloatArray:
-        return UPDATES[name](alpha, G, y, C, kii, rng)
 
     def loss(self, S: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         G = S - one_hot(y, S.shape[1])  # max_r (s_r + 1 - δ_ry) - s_y = max_r G_r - G_y
@@ -112,7 +99,7 @@ class CrammerSinger(Problem):
         return np.maximum(simplex_point(alpha, y, C) / C[:, None], 0.0)
 
     def shrink_into(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
-        scale = row_scale(alpha[np.arange(len(y)), y], C)
+        scale = _row_scale(alpha[np.arange(len(y)), y], C)
         return coefficients(-alpha * scale[:, None], y, C)
 
 
@@ -132,9 +119,15 @@ def coefficients(z: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
     return np.asarray(alpha + 0.0)  # no negative zeros
 
 
-def row_scale(own: FloatArray, C: FloatArray) -> FloatArray:
-    """Factors that make rows feasible for other costs: α_i > C_i shrinks; 0 if α_{i,y} = ``own`` is not > 0.
+def shrink_sparse_into(alpha: sp.csr_array, y: LabelArray, C: FloatArray) -> sp.csr_array:
+    """``CrammerSinger.shrink_into`` for a sparse ``alpha``; the entries at the labels do not count."""
+    entries, own = alpha.tocoo(), np.zeros(len(y))
+    is_own = entries.col == y[entries.row]
+    own[entries.row[is_own]] = entries.data[is_own]
+    total = np.bincount(entries.row, np.where(is_own, 0.0, -entries.data), len(y))
+    return alpha.multiply(_row_scale(np.where(own > 0, total, 0.0), C)[:, None]).tocsr()
 
-    A row of a feasible point is positive at its label only, so ``own`` <= 0 if its label has changed.
-    """
+
+def _row_scale(own: FloatArray, C: FloatArray) -> FloatArray:
+    """Factors that bring α_{i,y} = ``own`` down to C_i; 0 if it is not positive: the label has changed."""
     return np.where(own > 0, np.minimum(1.0, C / np.where(own > 0, own, 1.0)), 0.0)

@@ -80,7 +80,7 @@ class LeeLinWahba(BoxProblem):
 
     def balanced_vertex(self, G: FloatArray, y: LabelArray, C: FloatArray, sums: FloatArray) -> FloatArray:
         # Σ_i α_ir = Σ_i β̄_i - Σ_i β_ir = sums_r: class r gets the mass θ - sums_r, θ = Σ_i β̄_i, smallest γ_ir
-        # first. At the θ where the levels reached sum to zero another θ costs no less.
+        # first. The best θ is the one at which the levels reached sum to zero.
         weight = without_own(np.repeat(self.farthest(C)[:, None], G.shape[1], axis=1), y)
         levels = Levels(-G, weight)
         return self.alpha(levels.fill(balance(levels, sums) - sums), y)

@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..system.typing import FloatArray, LabelArray
-from .base import ON_BOUND, DualRows
+from .base import DualRows
 from .box import with_rest, without_own
 from .lee_lin_wahba import LeeLinWahba
 
@@ -82,10 +82,6 @@ class MSVM2(LeeLinWahba):
 
     def closeness(self, violation: FloatArray, gain: FloatArray, C: FloatArray) -> FloatArray:
         return violation / self.kappa
-
-    def room(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
-        beta = self.beta(alpha, y)
-        return np.where(beta > ON_BOUND * C[:, None], beta, 0.0)
 
     def best_bias(
         self, S: FloatArray, y: LabelArray, C: FloatArray, start: FloatArray | None = None

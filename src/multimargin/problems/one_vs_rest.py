@@ -20,7 +20,7 @@ import numpy as np
 
 from ..system.typing import FloatArray, LabelArray
 from .base import one_hot
-from .box import BoxProblem, with_rest, without_own
+from .box import BoxProblem, listed_in_box, with_rest, without_own
 from .quantiles import Levels, hinge_bias
 
 
@@ -54,9 +54,7 @@ class OneVsRest(BoxProblem):
         return _signed(np.clip(_signed(w, y), 0.0, C[:, None]), y)
 
     def listed(self, alpha: FloatArray, G: FloatArray, y: LabelArray, width: float) -> np.ndarray:
-        mask = (alpha != 0) | (self.gamma(G, y) <= width)
-        mask[np.arange(len(y)), y] = True
-        return np.asarray(mask)
+        return listed_in_box(alpha, self.gamma(G, y), y, width)
 
     def spread(self, room: FloatArray, mu: FloatArray, y: LabelArray) -> FloatArray:
         return room * mu

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..system.typing import FloatArray, LabelArray
 from .base import one_hot
-from .box import BoxProblem, solve_clipped, without_own
+from .box import BoxProblem, listed_in_box, solve_clipped, without_own
 from .flows import cheapest_flow, least_loss_bias
 
 
@@ -61,9 +61,7 @@ class WestonWatkins(BoxProblem):
         return self.alpha(without_own(beta, y), y)
 
     def listed(self, alpha: FloatArray, G: FloatArray, y: LabelArray, width: float) -> np.ndarray:
-        mask = (alpha != 0) | (self.gamma(G, y) <= width)
-        mask[np.arange(len(y)), y] = True
-        return np.asarray(mask)
+        return listed_in_box(alpha, self.gamma(G, y), y, width)
 
     def spread(self, room: FloatArray, mu: FloatArray, y: LabelArray) -> FloatArray:
         own = mu[y][:, None]

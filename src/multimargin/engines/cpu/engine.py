@@ -50,7 +50,7 @@ class CpuEngine(Engine):
             self.blocks = Blocks(self.state, self.rows, self.diagonal, options, self.profile)
             self.solvers = Solvers(self.state, self.blocks, options, self.profile)
             self._moves = np.zeros(self.n, dtype=np.int64)  # of each sample in lazy blocks
-            if task.alpha is not None:
+            if task.start is not None:
                 with self.running():
                     self._refresh()
 
