@@ -51,3 +51,6 @@ class SklearnCallbacks:
         task = self._context.subcontext(task_name="iteration")
         task.call_on_fit_task_begin(**self._fit)
         return bool(task.call_on_fit_task_end(**self._fit, reconstruction_attributes=self._attributes))
+
+
+__all__ = ["CallbackSupportMixin", "SklearnCallbacks", "callback_context", "with_callbacks"]
