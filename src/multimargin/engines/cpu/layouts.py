@@ -119,7 +119,13 @@ class Layout:
         return self.grid is None or self.grid.holds(X)
 
     def samples(self, X: Data) -> _core.Samples:
-        """Rows of ``X``, which the layout must hold, in native form."""
+        """Rows of ``X``, which the layout must hold, in native form, with the factors of a normalised kernel."""
+        samples = self._plain_samples(X)
+        if isinstance(self.kernel, Polynomial) and self.kernel.normalize:
+            samples.set_scale(self.kernel.scale(X))
+        return samples
+
+    def _plain_samples(self, X: Data) -> _core.Samples:
         if self.grid is not None:
             make = _integer_samples if self.form == "integer" else _binary_samples
             return make(self.grid.integers(X), self.grid.scale)
@@ -135,12 +141,6 @@ class Layout:
             if self.form == "direct"
             else _core.dense_product(rows)
         )
-
-    def scale(self, X: Data) -> FloatArray | None:
-        """Per-sample factors of a normalised kernel."""
-        if isinstance(self.kernel, Polynomial) and self.kernel.normalize:
-            return self.kernel.scale(X)
-        return None
 
 
 def _fast(X: Data) -> bool:
