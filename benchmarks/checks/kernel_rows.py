@@ -87,7 +87,7 @@ def best(calls: dict[str, Callable[[], object]], repeats: int) -> dict[str, floa
 def rows_of(samples: _core.Samples, spec: _core.KernelSpec, rows: int, dtype: type) -> Callable[[], None]:
     ids = np.sort(np.random.default_rng(0).permutation(samples.n)[:rows])
     out, at = np.zeros((len(ids), samples.n), dtype=dtype), np.arange(len(ids))
-    return lambda: _core.kernel_block(spec, samples, ids, samples, 0, samples.n, None, None, out, at, 1)
+    return lambda: _core.kernel_block(spec, samples, ids, samples, 0, samples.n, out, at, 1)
 
 
 def scores_of(samples: _core.Samples, spec: _core.KernelSpec, rows: int = ROWS) -> Callable[[], None]:
@@ -95,7 +95,7 @@ def scores_of(samples: _core.Samples, spec: _core.KernelSpec, rows: int = ROWS) 
     sv = samples.take(rng.permutation(samples.n)[:rows])
     coef = np.where(rng.random((sv.n, 10)) < 0.3, rng.normal(size=(sv.n, 10)), 0.0)
     out = np.empty((samples.n, 10))
-    return lambda: _core.kernel_scores(spec, sv, coef, samples, 0, samples.n, None, None, out, 1)
+    return lambda: _core.kernel_scores(spec, sv, coef, samples, 0, samples.n, out, 1)
 
 
 def compare_dense(case: Case, repeats: int) -> tuple[str, dict[str, float]]:

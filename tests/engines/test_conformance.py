@@ -69,7 +69,8 @@ class Held:
         kernel = make_kernel("rbf", degree=3, gamma=0.3, coef0=0.0).resolve(self.X, None)
         problem = PROBLEMS[machine](self.classes)
         self.start = self.point(start)
-        task = Task(problem, kernel, self.X, self.y, self.C, offset, self.start.copy(), self.bias.copy())
+        given = np.arange(n), self.start
+        task = Task(problem, kernel, self.X, self.y, self.C, offset, given, self.bias.copy())
         self.engine = find_engine(name)(task, EngineOptions(**{"seed": 3, **options, **changes}))
 
     def point(self, start):
@@ -201,7 +202,7 @@ def test_a_kernel_without_finite_values_is_refused(way, kernel, size, said):
     X, y = size * np.arange(1.0, 9.0).reshape(4, 2), np.array([0, 1, 2, 0], dtype=np.int32)
     kernel = make_kernel(kernel, degree=3, gamma=1.0, coef0=0.0).resolve(X, None)
     alpha = np.array([[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [0.0, -1.0, 1.0], [0.0, 0.0, 0.0]])
-    task = Task(PROBLEMS["crammer-singer"](3), kernel, X, y, np.ones(4), 0.0, alpha)
+    task = Task(PROBLEMS["crammer-singer"](3), kernel, X, y, np.ones(4), 0.0, (np.arange(4), alpha))
     with pytest.raises(ValueError, match=said), np.errstate(all="ignore"):
         find_engine(name)(task, EngineOptions(**options))
 

@@ -52,7 +52,7 @@ def block(samples, kernel, rows, columns=None, dtype=np.float64, begin=0, end=No
     end = (columns or samples).n if end is None else end
     out = np.full((len(rows), end - begin), np.nan, dtype=dtype)
     at = np.arange(len(rows))
-    _core.kernel_block(kernel, samples, rows, columns or samples, begin, end, None, None, out, at, 1)
+    _core.kernel_block(kernel, samples, rows, columns or samples, begin, end, out, at, 1)
     return out
 
 
@@ -115,14 +115,11 @@ def test_integer_kernels(simd, name, dtype, limit, out_dtype):
     X = random_integers(dtype, 90, 21, 0.5, limit=limit)
     scale = 20 / limit
     samples = _core.integers(X, scale)
-    assert samples.raw_type() == ("float64" if limit == 30000 else "int32")
     rows = np.arange(0, 90, 7)
     K = kernel_matrix(name, X * scale, offset=1.0, **KERNELS[name])
     values = block(samples, spec(name, KERNELS[name], offset=1.0), rows, dtype=out_dtype)
     tolerance = (1e-6 if out_dtype == np.float32 else 1e-13) * np.abs(K).max()
     np.testing.assert_allclose(values, K[rows], atol=tolerance, rtol=0)
-    np.testing.assert_allclose(samples.diag(spec(name, KERNELS[name], 1.0), None), np.diag(K), rtol=1e-12)
-    np.testing.assert_allclose(samples.sqnorms(), ((X * scale) ** 2).sum(axis=1), rtol=1e-12)
 
 
 @pytest.mark.parametrize("form", ["uint8", "int16", "wide", "binary"])
@@ -140,7 +137,7 @@ def test_scores_are_float64(simd, form):
     for threads in (1, 3):
         scores = np.full((690, 4), np.nan)
         kernel = spec("rbf", {"gamma": 0.3})
-        _core.kernel_scores(kernel, samples.take(ids), coef, samples, 5, 695, None, None, scores, threads)
+        _core.kernel_scores(kernel, samples.take(ids), coef, samples, 5, 695, scores, threads)
         np.testing.assert_allclose(scores, K[5:695] @ coef, atol=1e-12 * np.abs(coef).sum())
 
 
@@ -181,7 +178,6 @@ def test_binary_kernels(name, out_dtype, stored):
     values = block(samples, spec(name, options), rows, dtype=out_dtype, begin=3, end=290)
     tolerance = (1e-6 if out_dtype == np.float32 else 1e-13) * np.abs(K).max()
     np.testing.assert_allclose(values, K[rows, 3:290], atol=tolerance, rtol=0)
-    np.testing.assert_allclose(samples.diag(spec(name, options), None), np.diag(K), rtol=1e-12)
 
 
 def test_binary_rows_of_many_features():

@@ -85,7 +85,7 @@ class Case:
         return block.alpha[:, 0], block.G[:, 0], steps
 
     def check(self, block):
-        """Feasible to the last bit but for the sum, which rounding may miss; G fits, but for one constant."""
+        """Bounds hold to the last bit, the sum to rounding; G is the gradient up to one constant."""
         alpha, G = block.alpha[:, 0], block.G[:, 0]
         assert (self.low <= alpha).all() and (alpha <= self.high).all()
         size = 1 + np.abs(alpha).sum()
@@ -94,7 +94,7 @@ class Case:
         np.testing.assert_allclose(wrong, wrong[0], atol=1e-11 * size)
 
     def optimum(self):
-        """The least dual, by a generic method, in units where the box has size 1."""
+        """The least dual by a generic method, in units that make the box of size 1."""
         q, scale = len(self.y), self.C.max()
         K, c = scale * self.K.astype(float), self.linear - 3.0
         found = minimize(
@@ -156,7 +156,7 @@ def test_solvers_agree_where_generic_methods_are_too_slow(dtype, C, gamma, seed)
 @solvers
 @dtypes
 def test_both_sides_do_the_same(name, dtype):
-    """The native solver is the specification's method: the same steps, but for rounding."""
+    """The native solver is the specification's method: the same steps, up to rounding."""
     case = Case(5, q=60, dtype=dtype, start="inside")
     (a, _, steps), (b, _, native) = (case.solve(name, side, eps=1e-4) for side in SIDES)
     assert steps == native

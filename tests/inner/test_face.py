@@ -86,7 +86,7 @@ def test_cut_short_it_is_feasible_and_lower(sweeps):
 @pytest.mark.parametrize("width", [0.0, 1e-3])
 @pytest.mark.parametrize("sweeps", [1, 5, 50])
 def test_pairs_that_are_not_listed_stay(sweeps, width):
-    """From a point where few pairs are listed: the dual falls, the others keep their weight and gradient."""
+    """From a point with few listed pairs: the dual falls, the others keep their weight and gradient."""
     case = Case()
     case.descend(False, sweeps=20)
     before, alpha, G = case.judge().dual, case.alpha.copy(), case.G.copy()

@@ -20,7 +20,7 @@ MACHINE, EPS = CrammerSinger(4), 1e-4
 
 @pytest.fixture(autouse=True)
 def one_blas_thread():
-    """As in a fit: threads that wait for each other make many small products slow where cores are shared."""
+    """As in a fit: if cores are shared, threads that wait for each other make many small products slow."""
     with blas_threads(1):
         yield
 

@@ -135,7 +135,7 @@ def test_one_class_alone(machine):
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_scores_of_zero(machine):
-    """No model yet, where everything ties."""
+    """No model yet: all scores tie."""
     problem, y = PROBLEMS[machine](3), np.repeat(np.arange(3, dtype=np.int32), 4)
     b = problem.best_bias(np.zeros((12, 3)), y, np.ones(12))
     bound = problem.loss(np.zeros((12, 3)), y, np.ones(12)).sum()

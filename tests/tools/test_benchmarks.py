@@ -475,6 +475,14 @@ def test_regression_knows_the_problems_of_its_bar():
         assert [type(entry).__name__ for entry in known[name]] == ["Entry", "BinaryEntry"]
 
 
+def test_regression_counts_instructions_of_rows_of_all_classes(split):
+    order = np.argsort(split.y_train)
+    sorted_rows = split._replace(X_train=split.X_train[order], y_train=split.y_train[order])
+    few = regression.Case("iris", C, View(sorted_rows, GAMMA), ()).few_rows(9).view.split
+    assert few.X_train.shape == (9, split.X_train.shape[1])
+    assert set(few.y_train) == set(split.y_train)
+
+
 def test_regression_of_this_python_with_itself(report, split):
     """Both roles in processes of their own, every machine."""
     args = argparse.Namespace(counts=True, strict=False, threads=[1], solver="auto")

@@ -113,7 +113,7 @@ class Task:
     y: LabelArray
     C: FloatArray
     offset: float = 0.0
-    alpha: FloatArray | None = None  # feasible start; None is zero
+    start: tuple[IntArray, FloatArray] | None = None  # ids and feasible rows of alpha; None is zero
     bias: FloatArray | None = None  # start of a free bias; None is zero
     team: Team = SOLO  # who holds the samples
 
@@ -121,6 +121,13 @@ class Task:
     def m(self) -> int:
         """Width of alpha."""
         return self.problem.columns
+
+    def alpha(self) -> FloatArray:
+        """The start as an array (n, m), for engines."""
+        alpha = np.zeros((len(self.y), self.m))
+        if self.start is not None:
+            ids, alpha[ids] = self.start
+        return alpha
 
 
 class Engine(ABC):

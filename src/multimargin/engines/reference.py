@@ -44,7 +44,7 @@ class ReferenceEngine(Engine):
         self.diagonal = exact_diagonal(task)
         self._K = task.kernel.block(task.X, np.arange(self.n)) if self.n**2 <= _VALUES_AT_ONCE else None
         self.bias = np.zeros(self.m) if task.bias is None else task.bias
-        self._place(np.zeros((self.n, self.m)) if task.alpha is None else task.alpha)
+        self._place(task.alpha())
 
     def running(self) -> AbstractContextManager[Any]:
         return blas_threads(self.options.n_threads)

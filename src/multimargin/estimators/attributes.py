@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..engines import Scorer
 from ..engines.base import Task
 from ..system.typing import FloatArray, IntArray
 
@@ -21,11 +22,13 @@ class ModelMaker:
 
     def __call__(self, ids: IntArray, coef: FloatArray, bias: FloatArray) -> dict[str, Any]:
         kernel, rows = self.task.kernel, self.kept[ids]
+        support = kernel.support(self.task.X, rows if kernel.pairwise else ids)
         return {
             "classes_": self.labels,
             "support_": rows,
             "dual_coef_": coef,
             "intercept_": bias,
             "_kernel": kernel,
-            "_support": kernel.support(self.task.X, rows if kernel.pairwise else ids),
+            "_support": support,
+            "_scorer": Scorer(kernel, support, coef),
         }

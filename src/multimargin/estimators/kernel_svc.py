@@ -14,14 +14,14 @@ from ..kernels import Kernel, make_kernel
 from ..methods.bias import proximal_weight
 from ..methods.decomposition import Decomposition
 from ..methods.table import find_method
-from ..problems import PROBLEMS
+from ..problems import PROBLEMS, Problem
 from ..run.monitor import Monitor
 from ..solution import Solution, TraceRow
 from ..system.data import STORED, canonical
 from ..system.memory import cache_bytes
 from ..system.team import Team
 from ..system.threads import effective_threads
-from ..system.typing import FloatArray
+from ..system.typing import FloatArray, IntArray
 from .attributes import ModelMaker
 from .base import MachineClassifier, Rows, margins
 from .callbacks import with_callbacks
@@ -51,7 +51,7 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
     Parameters
     ----------
     machine : str, default="crammer-singer"
-        Which multiclass machine: "crammer-singer" (one slack a sample), "weston-watkins" (one a sample and
+        The multiclass machine: "crammer-singer" (one slack per sample), "weston-watkins" (one per sample and
         class), "lee-lin-wahba" (scores sum to zero), "msvm2" (the same with squared slacks), "one-vs-rest"
         (a binary machine for every class, trained together) or, for two classes, "c-svc" (what
         scikit-learn's ``SVC`` solves).
@@ -75,8 +75,8 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         "svm-light" for c-svc), or a :class:`multimargin.Decomposition` built by hand.
     tol : float, default=1e-3
         Largest KKT violation allowed, in units of the margin; for "msvmpack" the duality gap, as a share of
-        the primal (its authors' is 0.02). "auto" goes further on problems of at most 100 samples, where that
-        costs milliseconds.
+        the primal (its authors' is 0.02). "auto" goes further on problems of at most 100 samples, which costs
+        milliseconds.
     max_iter : int, default=-1
         Largest number of outer iterations; -1 is no limit.
     time_limit : float or None, default=None
@@ -93,18 +93,19 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
     class_weight : dict, "balanced" or None, default=None
         Factors of ``C`` for each class.
     engine : {"auto", "cpu", "numpy"}, default="auto"
-        Where the work is done: "cpu" is native and threaded, "numpy" the plain specification.
+        What does the work: "cpu" is native and threaded; "numpy" is the plain specification, which is slow,
+        keeps no kernel rows and always looks at all samples. Prediction is native in any case.
     n_threads : int or None, default=None
         Threads, BLAS included; None is every core.
     dtype : {"auto", "float32", "float64"}, default="auto"
-        Precision of kernel rows; "auto" is float32 where that is safe and pays. The dual state is always
+        Precision of kernel rows; "auto" is float32 if that is safe and pays. The dual state is always
         float64, and so is the final proof. How rows are computed is the data's choice: see ``X`` of ``fit``.
     warm_start : bool, default=False
         Start from the previous solution, if it was for as many rows.
     random_state : int, RandomState or None, default=None
         Seed of the order in which samples are visited. None is a fixed seed: fits are reproducible.
     verbose : int, default=0
-        1 shows progress (a bar where tqdm is installed); 2 shows lines, and at the end where the time went.
+        1 shows progress (a bar if tqdm is installed); 2 shows lines, and at the end what took the time.
     callback : callable or None, default=None
         Called with a :class:`multimargin.solution.TraceRow` after every outer iteration; a true answer
         stops the fit.
@@ -245,9 +246,7 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
             )
         problem = PROBLEMS[self.machine](len(labels))
         C = self.C * sample_costs(self.class_weight, labels, y, weight, team)
-        start = self._previous_alpha(X.shape[0], labels, problem.columns)
-        if start is not None:
-            start = problem.shrink_into(start[kept], y, C)
+        start = self._start(X.shape[0], rows, problem, C)
         if len(kept) < X.shape[0]:
             X = X[kept][:, kept] if kernel.pairwise else X[kept]
         kernel = kernel.resolve(X, weight if weighted else None, team)
@@ -320,14 +319,23 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         """
         check_is_fitted(self)
         X = canonical(validate_data(self, X, reset=False, **_DATA))
-        scorer: Scorer | None = getattr(self, "_scorer", None)
-        if scorer is None or scorer.coef is not self.dual_coef_:
-            scorer = self._scorer = Scorer(self._kernel, self._support, self.dual_coef_)
-        return margins(scorer(X, effective_threads(self.n_threads)) + self.intercept_)
+        if self._scorer.coef is not self.dual_coef_:
+            self._prepare_scorer()
+        return margins(self._scorer(X, effective_threads(self.n_threads)) + self.intercept_)
+
+    def _prepare_scorer(self) -> None:
+        """Make what prediction needs; support vectors are laid out when the first data come, and stay so."""
+        self._scorer = Scorer(self._kernel, self._support, self.dual_coef_)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: the scorer is built again when it is needed."""
+        """All but the scorer, which is made again."""
         return {name: value for name, value in super().__getstate__().items() if name != "_scorer"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickled model."""
+        super().__setstate__(state)
+        if hasattr(self, "dual_coef_"):
+            self._prepare_scorer()
 
     # -- validation --------------------------------------------------------------------------------
     def _check_params(self) -> None:
@@ -355,16 +363,20 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
     def _method(self) -> Decomposition:
         return find_method(self.solver, self.working_set_size, self.machine, self._free_bias)
 
-    def _previous_alpha(self, n: int, labels: np.ndarray, columns: int) -> FloatArray | None:
-        """The previous solution, if it is of this problem's shape."""
+    def _start(
+        self, n: int, rows: Rows, problem: Problem, C: FloatArray
+    ) -> tuple[IntArray, FloatArray] | None:
+        """The support vectors of the previous solution and their coefficients, made feasible for the costs.
+
+        None if there is no solution of a problem of this shape.
+        """
         if not self.warm_start or not hasattr(self, "dual_coef_"):
             return None
-        same = self._rows_fitted == n and np.array_equal(self.classes_, labels)
-        if not same or self.dual_coef_.shape[1] != columns:
+        same = self._rows_fitted == n and np.array_equal(self.classes_, rows.labels)
+        if not same or self.dual_coef_.shape[1] != problem.columns:
             return None
-        alpha = np.zeros((n, columns))
-        alpha[self.support_] = self.dual_coef_
-        return alpha
+        _, before, ids = np.intersect1d(self.support_, rows.kept, assume_unique=True, return_indices=True)
+        return ids, problem.shrink_into(self.dual_coef_[before], rows.y[ids], C[ids])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

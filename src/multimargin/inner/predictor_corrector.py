@@ -163,7 +163,7 @@ def cholesky(H: FloatArray, D: FloatArray, ridges: Iterable[float]) -> FloatArra
     """
     for share in ridges:
         M = H.copy()
-        M[np.diag_indices_from(M)] += D + share * H.diagonal().max()
+        M.flat[:: len(M) + 1] += D + share * H.diagonal().max()
         factor, failed = lapack.dpotrf(M.T, lower=1, overwrite_a=1)  # M.T is M in LAPACK's column order
         if not failed:
             return np.asarray(factor)

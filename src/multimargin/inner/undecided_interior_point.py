@@ -134,7 +134,7 @@ class _Undecided(PairProblem):
     def __init__(self, block: Block, rows: IntArray, listed: np.ndarray) -> None:
         self.y, self.C = block.y[rows], block.C[rows]
         self.diagonal = block.diagonal[rows]
-        self.r, self.of = np.nonzero(listed.T)
+        self.r, self.of = map(np.ascontiguousarray, np.nonzero(listed.T))
         starts = np.unique(self.r, return_index=True)[1]
         self.part = [slice(a, b) for a, b in pairwise([*starts, len(self.r)])]  # of each class that is listed
         self.sample = [self.of[part] for part in self.part]
@@ -155,12 +155,11 @@ class _Undecided(PairProblem):
         schur = np.zeros((len(self.C), len(self.C)))
         self.inverse = []
         for H, part, s in zip(self.H, self.part, self.sample, strict=True):
-            factor = cholesky(H, D[part], _RIDGES)
-            if factor is None:
+            inverse = _inverse(H, D[part])
+            if inverse is None:
                 return False
-            lower = np.tril(lapack.dpotri(factor, lower=1, overwrite_c=1)[0])
-            self.inverse.append(lower + np.tril(lower, -1).T)
-            schur[np.ix_(s, s)] += self.inverse[-1]
+            self.inverse.append(inverse)
+            schur[np.ix_(s, s)] += inverse
         self.schur, failed = lapack.dpotrf(schur, lower=1, overwrite_a=1)
         return not failed
 
@@ -182,3 +181,12 @@ class _Undecided(PairProblem):
         """The change of the dual by a step Δ of α: ⟨G, Δ⟩ + ½ ⟨Δ, H Δ⟩."""
         d = delta[self.of, self.r]
         return float(G[self.of, self.r] @ d + 0.5 * d @ self._multiply(d))
+
+
+def _inverse(H: FloatArray, D: FloatArray) -> FloatArray | None:
+    """(H + diag(D))⁻¹ from its Cholesky factor; None if there is none."""
+    factor = cholesky(H, D, _RIDGES)
+    if factor is None:
+        return None
+    inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
+    return np.asarray(np.tril(inverse) + np.tril(inverse, -1).T)

@@ -15,7 +15,7 @@ from .decomposition import Decomposition
 from .working_sets import Gain, Growing, MaxViolator, Practical, Random, SvmLight
 
 METHODS: dict[str, Decomposition] = {
-    # Crammer & Singer (2001): one sample a step, active set, cooling, fixed-point update.
+    # Crammer & Singer (2001): one sample per step, active set, cooling, fixed-point update.
     "mcsvm": Decomposition(
         MaxViolator(q=1, active_set=True, cooling="logarithmic"), CoordinateDescent("fixed-point")
     ),
@@ -28,8 +28,8 @@ METHODS: dict[str, Decomposition] = {
     # Didiot & Lauer's MSVMpack: one step of Frank-Wolfe on a random chunk, until the duality gap is at most
     # tol of the primal (theirs is tol=0.02).
     "msvmpack": Decomposition(Random(q=10), FrankWolfe(), stop="gap"),
-    # Serafini, Zanghirati & Zanni's VPDT for c-svc: few large blocks. They like them about as large as there
-    # are support vectors: that is ``working_set_size``.
+    # Serafini, Zanghirati & Zanni's VPDT for c-svc: few large blocks. The authors recommend blocks about as
+    # large as the number of support vectors: set ``working_set_size``.
     "vpdt": Decomposition(SvmLight(n_sp=2000, n_c=800), VariableProjection()),
     # Joachims' SVM-light for c-svc: many small blocks.
     "svm-light": Decomposition(SvmLight(n_sp=10, n_c=4), PairDescent()),
@@ -49,8 +49,8 @@ METHODS: dict[str, Decomposition] = {
 _BOX = Decomposition(
     Growing(), CoordinateDescent("sort", relax=1.2, reach=0.1, faces=True), inner_floor=0.7, polish=100
 )
-# More or most samples become support vectors: fewer, larger rounds. Where nothing couples the classes,
-# pairs that do not violate have no part in what the others do.
+# More or most samples become support vectors: fewer, larger rounds. If nothing couples the classes, pairs
+# (sample, class) that do not violate cannot affect the others.
 _MORE = replace(
     _BOX,
     working_set=Growing(start=512, share=0.5, least=256),
@@ -62,7 +62,7 @@ VARIANTS: dict[tuple[str, str], Decomposition] = {
     ("auto", "lee-lin-wahba"): _MOST,
     ("auto", "msvm2"): _MOST,
     ("auto", "one-vs-rest"): _MORE,
-    # Samples that do not move cost little where only the kernel rows of those that do are computed.
+    # Only the kernel rows of samples that move are computed, so samples that do not move cost little.
     ("auto", "c-svc"): Decomposition(
         Growing(start=512, share=1.0, least=512, reach=0.7, even=True),
         PairDescent(),
@@ -70,11 +70,11 @@ VARIANTS: dict[tuple[str, str], Decomposition] = {
         polish=100,
     ),
     # MSVMpack ranks by ψ. Frank-Wolfe hardly ever brings a weight to zero, and ψ counts the smallest in
-    # full: on segment the gap was 11% after 110,000 steps. The gain weighs the same conditions, and needs
-    # 3,300 to 2%.
+    # full, so that it chooses the wrong samples (docs/decisions/decomposition.md). The gain weighs the same
+    # conditions by what they contribute to the gap.
     ("msvmpack", "crammer-singer"): Decomposition(Gain(q=10), FrankWolfe(), stop="gap"),
 }
-# The same for a free bias, where a method has steps of its own for it instead of the proximal scheme. Its
+# The same for a free bias, if a method has steps of its own for it instead of the proximal scheme. Its
 # linear programs cost little more for 50 samples than for 10.
 FREE_BIAS: dict[str, Decomposition] = {
     "msvmpack": Decomposition(Random(q=50), FrankWolfe(balanced=True), stop="gap")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from ..system.memory import WHOLE_SAMPLES
 from ..system.typing import IntArray
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Choice(NamedTuple):
 
     W: IntArray
     violation: float  # largest stopping measure among the samples examined
-    gap: float = math.nan  # duality gap, where all samples were examined
+    gap: float = math.nan  # duality gap, if all samples were examined
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class WorkingSet(ABC):
     name: ClassVar[str]
     block_share: ClassVar[float] = 0.0  # of the memory budget, for kernel blocks of large working sets
     grows: ClassVar[bool] = False  # whether a working set has most samples of the one before
-    by_pairs: ClassVar[bool] = False  # whether its samples can move together where none can alone
+    by_pairs: ClassVar[bool] = False  # whether it chooses samples that can move together if none can alone
 
     @abstractmethod
     def choose(self, engine: Engine, stop: str, tol: float, rng: np.random.Generator) -> Iterator[Choice]:
@@ -191,15 +192,15 @@ class Practical(WorkingSet):
 class Growing(WorkingSet):
     """All support vectors plus the worst violators: Crammer & Singer's active set, in batches.
 
-    Starts from ``start`` random samples, or from all where there are at most ``whole``. A round adds the
+    Starts from ``start`` random samples, or from all if there are at most ``whole``. A round adds the
     worst violators that are no support vectors: at most ``share`` of the support vectors' number, half of
-    those that violate, and at least ``least``. Where more than ``everyone`` of the first set became support
-    vectors, the next one is all samples, if its kernel block fits.
-    Where the set would pass ``most`` or its kernel block the memory budget, only a part of the support
-    vectors takes part: the worst violators for one half, then a random choice, free before bounded ones.
+    those that violate, and at least ``least``. If more than the share ``everyone`` of the first set became
+    support vectors, the next set is all samples, provided that its kernel block fits.
+    If the set would be larger than ``most``, or its kernel block than the memory budget, only some support
+    vectors take part: the worst violators for one half, then a random choice, free before bounded ones.
     With ``reach``, bounded support vectors that are farther inside the margin than that and the largest
     violation together stay out until the scores bring them nearer. With ``even``, newcomers are taken evenly
-    from the classes: where a sum of coefficients is kept, samples of one class alone can hardly move.
+    from the classes: if a sum of coefficients is kept, samples of one class alone can hardly move.
     """
 
     name: ClassVar[str] = "growing"
@@ -208,7 +209,7 @@ class Growing(WorkingSet):
     by_pairs: ClassVar[bool] = True
     rank: str = "psi"
     start: int = 256
-    whole: int = 2048
+    whole: int = WHOLE_SAMPLES
     share: float = 0.3
     least: int = 128
     most: int | None = None
@@ -352,7 +353,7 @@ class Cyclic(WorkingSet):
 class Random(WorkingSet):
     """``q`` samples drawn at random each step, whether they violate or not: MSVMpack's rule (Didiot & Lauer).
 
-    All samples are measured once a pass, that is, every n/q steps.
+    All samples are measured once per pass, that is, every n/q steps.
     """
 
     name: ClassVar[str] = "random"

@@ -14,6 +14,7 @@ import numpy as np
 from ... import _core
 from ...inner import work
 from ...system.data import features_per_sample
+from ...system.memory import WHOLE_SAMPLES
 from ...system.threads import blas_threads
 from ...system.typing import FloatArray, IntArray
 from ..base import EngineOptions, Task
@@ -21,17 +22,18 @@ from .layouts import Layout
 from .scores import LaidOutScorer, SupportScorer
 
 _VALUES_AT_ONCE = 1 << 22  # kernel values that Python holds at a time
-# dtype="auto" keeps float64 rows up to this many samples, for which the whole kernel matrix is small, and for
-# kernels of unbounded values or low rank, which float32 rounding would make indefinite.
-FLOAT64_SAMPLES = 2048
 
 
 def row_dtype(task: Task, options: EngineOptions) -> np.dtype[Any]:
-    """The precision of kernel rows."""
+    """The precision of kernel rows.
+
+    "auto" keeps float64 rows if the whole kernel matrix is small, and for kernels of unbounded values or low
+    rank, which float32 rounding would make indefinite.
+    """
     if options.dtype != "auto":
         return np.dtype(options.dtype)
     bounded = task.kernel.native in ("rbf", "laplacian")
-    return np.dtype(np.float32 if bounded and len(task.y) > FLOAT64_SAMPLES else np.float64)
+    return np.dtype(np.float32 if bounded and len(task.y) > WHOLE_SAMPLES else np.float64)
 
 
 class KernelValues(ABC):
@@ -106,7 +108,6 @@ class NativeValues(KernelValues):
         self._layout = Layout.plan(task.kernel, task.X, dtype)
         self._spec = self._layout.spec(task.offset)
         self._samples = self._layout.samples(task.X)
-        self._scale = self._layout.scale(task.X)
         self.form, self.exact = self._layout.describe(), self._layout.exact
 
     @property
@@ -115,28 +116,25 @@ class NativeValues(KernelValues):
         return self._layout.work(self.task.X)
 
     def fill(self, ids: IntArray, store: np.ndarray, slots: IntArray) -> None:
-        X, scale = self._samples, self._scale
-        _core.kernel_block(self._spec, X, ids, X, 0, self.n, scale, scale, store, slots, self.n_threads)
+        X = self._samples
+        _core.kernel_block(self._spec, X, ids, X, 0, self.n, store, slots, self.n_threads)
 
     def between(self, ids: IntArray, columns: IntArray) -> np.ndarray:
         X, part = self._samples, self._samples.take(columns)
-        scale = None if self._scale is None else self._scale[columns]
         K, out = np.empty((len(ids), len(columns)), dtype=self.dtype), np.arange(len(ids))
-        threads = self.n_threads
-        _core.kernel_block(self._spec, X, ids, part, 0, len(columns), self._scale, scale, K, out, threads)
+        _core.kernel_block(self._spec, X, ids, part, 0, len(columns), K, out, self.n_threads)
         return K
 
     def row_by_row(self, ids: IntArray) -> _core.WorkingSetKernel:
         """The kernel between ``ids``, for native solvers that compute the rows they need."""
-        return _core.WorkingSetKernel(self._spec, self._samples, ids, self._scale, self.n_threads)
+        return _core.WorkingSetKernel(self._spec, self._samples, ids, self.n_threads)
 
     def scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:
         X, out = self.task.X, np.zeros((self.n, coef.shape[1]))
         if self.exact:
-            scale = None if self._scale is None else self._scale[ids]
-            scorer = SupportScorer(self._spec, self._samples.take(ids), scale, np.ascontiguousarray(coef))
+            scorer = SupportScorer(self._spec, self._samples.take(ids), np.ascontiguousarray(coef))
             for first, last in scorer.steps(self.n, self.work):
-                scorer(self._samples, first, last, self._scale, out[first:last], self.n_threads)
+                scorer(self._samples, first, last, out[first:last], self.n_threads)
         elif len(ids):
             layout = self._layout.in_float64()
             LaidOutScorer([layout], self.task.offset, X[ids], coef)(X, self.n_threads, out)

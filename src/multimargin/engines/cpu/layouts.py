@@ -1,7 +1,7 @@
 """How samples are laid out for the native kernels: the data decide.
 
 - small integers times one scale (``grids.py``): kept as 8 or 16-bit integers, exact products; zeros and one
-  other value only: counts of common features; sparse data so only where that takes no more memory;
+  other value only: counts of common features; sparse data only if that takes no more memory;
 - dense, few features, or L1 distances: feature-major, direct differences (exact for any offset);
 - dense otherwise: row-major, products by BLAS; RBF distances by ‖a‖² + ‖b‖² - 2a·b on centred features;
 - sparse: CSR with its CSC copy, so that a product visits only features both samples have.
@@ -31,7 +31,7 @@ _FLOAT32_LARGEST = 1e15  # squares must not overflow float32
 _DENSE_SHARE = 1 / 8
 _BINARY_SHARE = 1 / 50  # here one line of bytes stands for many entries, so more memory buys more speed
 
-# Without vector instructions for them, products of integers win only where fewer values are not zero.
+# Without vector instructions for them, products of integers win only if fewer values are not zero.
 _PORTABLE_SHARE = 0.3
 
 _core.set_blas(scipy.linalg.cython_blas.__pyx_capi__["sgemm"], scipy.linalg.cython_blas.__pyx_capi__["dgemm"])
@@ -49,12 +49,12 @@ class Layout:
 
     @classmethod
     def plan(cls, kernel: Kernel, X: Data, dtype: str) -> Layout:
-        """The layout for training data ``X``: ``dtype`` "auto" takes float32 where that is safe."""
+        """The layout for training data ``X``: ``dtype`` "auto" takes float32 if that is safe."""
         return cls.of_grid(kernel, X) or cls.of_floats(kernel, X, dtype)
 
     @classmethod
     def of_grid(cls, kernel: Kernel, X: Data) -> Layout | None:
-        """The integer layout, where the data and the kernel allow one."""
+        """The integer layout, if the data and the kernel allow one."""
         share = X.nnz / max(1, X.shape[0] * X.shape[1]) if sp.issparse(X) else 1.0
         if share < _BINARY_SHARE:
             return None
@@ -119,7 +119,13 @@ class Layout:
         return self.grid is None or self.grid.holds(X)
 
     def samples(self, X: Data) -> _core.Samples:
-        """Rows of ``X``, which the layout must hold, in native form."""
+        """Rows of ``X``, which the layout must hold, in native form, with a normalised kernel's factors."""
+        samples = self._plain_samples(X)
+        if isinstance(self.kernel, Polynomial) and self.kernel.normalize:
+            samples.set_scale(self.kernel.scale(X))
+        return samples
+
+    def _plain_samples(self, X: Data) -> _core.Samples:
         if self.grid is not None:
             make = _integer_samples if self.form == "integer" else _binary_samples
             return make(self.grid.integers(X), self.grid.scale)
@@ -135,12 +141,6 @@ class Layout:
             if self.form == "direct"
             else _core.dense_product(rows)
         )
-
-    def scale(self, X: Data) -> FloatArray | None:
-        """Per-sample factors of a normalised kernel."""
-        if isinstance(self.kernel, Polynomial) and self.kernel.normalize:
-            return self.kernel.scale(X)
-        return None
 
 
 def _fast(X: Data) -> bool:

@@ -53,11 +53,11 @@ class RowCache:
         return bool(self._slot[sample] >= 0)
 
     def peek(self, ids: Sequence[int] | IntArray) -> IntArray:
-        """Slots of ``ids``, -1 where absent; neither counted nor marked as used."""
+        """Slots of ``ids``, -1 if absent; neither counted nor marked as used."""
         return self._slot[np.asarray(ids, dtype=np.int64)]
 
     def lookup(self, ids: Sequence[int] | IntArray) -> IntArray:
-        """Slots of ``ids``, -1 where absent; counts hits and misses, marks the found as used."""
+        """Slots of ``ids``, -1 if absent; counts hits and misses, marks the found as used."""
         slots = self.peek(ids)
         found = slots[slots >= 0]
         self._mark(found)

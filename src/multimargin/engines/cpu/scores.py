@@ -22,7 +22,6 @@ class SupportScorer:
 
     spec: _core.KernelSpec
     sv: _core.Samples
-    sv_scale: FloatArray | None
     coef: FloatArray
 
     def steps(self, n: int, cost: float) -> Iterator[tuple[int, int]]:
@@ -31,19 +30,9 @@ class SupportScorer:
         for first in range(0, n, step):
             yield first, min(first + step, n)
 
-    def __call__(
-        self,
-        x: _core.Samples,
-        first: int,
-        last: int,
-        scale: FloatArray | None,
-        out: FloatArray,
-        n_threads: int,
-    ) -> None:
+    def __call__(self, x: _core.Samples, first: int, last: int, out: FloatArray, n_threads: int) -> None:
         """The scores of ``x[first:last]``, into ``out``."""
-        _core.kernel_scores(
-            self.spec, self.sv, self.coef, x, first, last, self.sv_scale, scale, out, n_threads
-        )
+        _core.kernel_scores(self.spec, self.sv, self.coef, x, first, last, out, n_threads)
 
 
 @dataclass
@@ -62,8 +51,7 @@ class LaidOutScorer:
     def _scorer(self, k: int) -> SupportScorer:
         if k not in self._scorers:
             layout, coef = self.layouts[k], np.ascontiguousarray(self.coef)
-            sv, scale = layout.samples(self.support), layout.scale(self.support)
-            self._scorers[k] = SupportScorer(layout.spec(self.offset), sv, scale, coef)
+            self._scorers[k] = SupportScorer(layout.spec(self.offset), layout.samples(self.support), coef)
         return self._scorers[k]
 
     def __call__(self, X: Data, n_threads: int, out: FloatArray) -> None:
@@ -71,8 +59,7 @@ class LaidOutScorer:
         for first, last in self._scorer(0).steps(X.shape[0], self.layouts[0].work(X)):
             part = X[first:last]
             k = next(k for k, layout in enumerate(self.layouts) if layout.holds(part))
-            samples, scale = self.layouts[k].samples(part), self.layouts[k].scale(part)
-            self._scorer(k)(samples, 0, last - first, scale, out[first:last], n_threads)
+            self._scorer(k)(self.layouts[k].samples(part), 0, last - first, out[first:last], n_threads)
 
 
 def scoring_layouts(kernel: Kernel, support: Data, dtype: str) -> list[Layout]:

@@ -26,7 +26,7 @@ class State:
     def __init__(self, task: Task, options: EngineOptions) -> None:
         self.task, self.problem, self.team, self.n_threads = task, task.problem, task.team, options.n_threads
         self.y, self.C, self.n, self.m = task.y, task.C, len(task.y), task.m
-        self.alpha = np.zeros((self.n, self.m)) if task.alpha is None else task.alpha.copy()
+        self.alpha = task.alpha()
         self.bias = np.zeros(self.m) if task.bias is None else task.bias
         self.ridge = self.problem.ridge(task.C)
         self.G = self.bias - self.problem.target(task.y)  # at alpha = 0; see ``take_scores``

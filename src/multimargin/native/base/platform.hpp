@@ -142,4 +142,12 @@ void parallel_tasks(Index n_tasks, int n_threads, MakeWorker make_worker) {
   run();
 }
 
+// The same for `count` items in ranges of `step`: calls work(begin, end) for each range.
+template <class Work>
+void parallel_ranges(Index count, Index step, int n_threads, Work work) {
+  parallel_tasks((count + step - 1) / step, n_threads, [&] {
+    return [&](Index task) { work(task * step, std::min((task + 1) * step, count)); };
+  });
+}
+
 }  // namespace multimargin::base

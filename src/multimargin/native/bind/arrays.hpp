@@ -63,7 +63,7 @@ auto with_dtype(const A& array, const char* message, Work work) {
   throw nb::type_error(message);
 }
 
-// Calls work(first element, row stride) for the dtype at hand.
+// Calls work(first element, row stride) for the dtype of the array.
 template <class Work>
 auto with_rows(const KernelRows& rows, Work work) {
   require(rows.shape(1) < 2 || rows.stride(1) == 1, "kernel rows must be contiguous along the last axis");

@@ -103,17 +103,7 @@ void bind_descents(nb::module_& m) {
            "most_work"_a = std::numeric_limits<Index>::max(), "update"_a = "sort", "seed"_a = 0, "staged"_a = true,
            "relax"_a = 1.0, "width"_a = kInfinity, "faces"_a = false, "n_threads"_a = 1,
            "Reach a violation of eps in at most max_sweeps sweeps and most_work multiply-adds. update and seed are of "
-           "the one-sample solve; width says by how much G may change, and so which variables take part.")
-      .def_ro("eps", &DescentOptions::eps)
-      .def_ro("max_sweeps", &DescentOptions::max_sweeps)
-      .def_ro("most_work", &DescentOptions::most_work)
-      .def_ro("update", &DescentOptions::update)
-      .def_ro("seed", &DescentOptions::seed)
-      .def_ro("staged", &DescentOptions::staged)
-      .def_ro("relax", &DescentOptions::relax)
-      .def_ro("width", &DescentOptions::width)
-      .def_ro("faces", &DescentOptions::faces)
-      .def_ro("n_threads", &DescentOptions::n_threads);
+           "the one-sample solve; width says by how much G may change, and so which variables take part.");
   m.def("coordinate_descent", &coordinate_descent, "machine"_a, "K"_a.noconvert(), "diag"_a.noconvert(),
         "G"_a.noconvert(), "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "options"_a,
         "room"_a.noconvert().none() = nb::none(),

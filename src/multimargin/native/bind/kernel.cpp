@@ -16,26 +16,17 @@ namespace {
 using namespace kernel;
 using namespace samples;
 
-using Scale = std::optional<ConstVector>;
-
-const double* check_scale(const Scale& scale, const Samples& samples) {
-  require(!scale || length(*scale) == samples.n(), "a scale must have one value per sample");
-  return scale ? scale->data() : nullptr;
-}
-
-KernelOperands check_operands(const KernelSpec& spec, const Samples& a, const Samples& b, const Scale& a_scale,
-                              const Scale& b_scale) {
+KernelOperands check_operands(const KernelSpec& spec, const Samples& a, const Samples& b) {
   if (!b.comparable_with(a)) throw nb::type_error("both samples must be of the same kind and data type");
   require(a.d() == b.d(), "both samples must have the same number of features");
-  return {spec, a, b, check_scale(a_scale, a), check_scale(b_scale, b)};
+  return {spec, a, b};
 }
 
 // out may be any matrix with contiguous rows, for instance some columns of a wider one.
 template <class Out>
 void block(const KernelSpec& spec, const Samples& a, const Ids& a_ids, const Samples& b, Index b_begin, Index b_end,
-           const Scale& a_scale, const Scale& b_scale, nb::ndarray<Out, nb::ndim<2>, nb::device::cpu> out,
-           const Ids& out_rows, int n_threads) {
-  const KernelOperands operands = check_operands(spec, a, b, a_scale, b_scale);
+           nb::ndarray<Out, nb::ndim<2>, nb::device::cpu> out, const Ids& out_rows, int n_threads) {
+  const KernelOperands operands = check_operands(spec, a, b);
   check_ids(a_ids, a.n(), "a_ids must be rows of a");
   require(0 <= b_begin && b_begin <= b_end && b_end <= b.n(), "b_begin..b_end must be rows of b");
   require(length(out_rows) == length(a_ids), "out_rows must have one row for each of a_ids");
@@ -49,8 +40,8 @@ void block(const KernelSpec& spec, const Samples& a, const Ids& a_ids, const Sam
 }
 
 void scores(const KernelSpec& spec, const Samples& sv, const ConstMatrix& coef, const Samples& x, Index x_begin,
-            Index x_end, const Scale& sv_scale, const Scale& x_scale, const Matrix& scores, int n_threads) {
-  const KernelOperands operands = check_operands(spec, sv, x, sv_scale, x_scale);
+            Index x_end, const Matrix& scores, int n_threads) {
+  const KernelOperands operands = check_operands(spec, sv, x);
   require(0 <= x_begin && x_begin <= x_end && x_end <= x.n(), "x_begin..x_end must be rows of x");
   require(length(coef) == sv.n(), "coef must have one row per support vector");
   require(length(scores) == x_end - x_begin && length(scores, 1) == length(coef, 1),
@@ -60,37 +51,9 @@ void scores(const KernelSpec& spec, const Samples& sv, const ConstMatrix& coef, 
   kernel_scores(operands, coef.data(), length(coef, 1), x_begin, x_end, scores.data(), n_threads);
 }
 
-using Doubles = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
-
-// The vector that make() returns, computed without the GIL, as an array.
-template <class Make>
-Doubles to_numpy(Make make) {
-  auto values = std::make_unique<std::vector<double>>();
-  {
-    nb::gil_scoped_release released;
-    *values = make();
-  }
-  nb::capsule owner(values.get(), [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
-  std::vector<double>* raw = values.release();
-  return Doubles(raw->data(), {raw->size()}, owner);
-}
-
-Doubles squared_norms(const Samples& samples) {
-  return to_numpy([&] {
-    std::vector<double> norms = samples.squared_norms();
-    const double unit = samples.expansion(Comparison::product).unit;
-    for (double& norm : norms) norm *= unit;
-    return norms;
-  });
-}
-
-Doubles diagonal(const Samples& samples, const KernelSpec& spec, const Scale& scale) {
-  const double* factors = check_scale(scale, samples);
-  return to_numpy([&] {
-    std::vector<double> values(samples.n());
-    kernel_diagonal(spec, samples, factors, values.data());
-    return values;
-  });
+void set_scale(Samples& samples, const ConstVector& scale) {
+  require(length(scale) == samples.n(), "a scale must have one value per sample");
+  samples.set_scale({scale.data(), scale.data() + length(scale)});
 }
 
 std::unique_ptr<Samples> take(const Samples& samples, const Ids& ids) {
@@ -100,10 +63,10 @@ std::unique_ptr<Samples> take(const Samples& samples, const Ids& ids) {
 }
 
 void make_working_set_kernel(WorkingSetKernel* self, const KernelSpec& spec, const Samples& samples, const Ids& ids,
-                             const Scale& scale, int n_threads) {
+                             int n_threads) {
   check_ids(ids, samples.n(), "ids must be rows of samples");
   new (self) WorkingSetKernel(spec, samples, std::vector<Index>(ids.data(), ids.data() + length(ids)),
-                              check_scale(scale, samples), checked_threads(n_threads));
+                              checked_threads(n_threads));
 }
 
 constexpr const char* kFloats = "kernel values must be float32 or float64";
@@ -145,8 +108,7 @@ void extend(const WritableKernelRows& K, Index old, const KernelRows& rows, cons
 template <class Out>
 void bind_block(nb::module_& m) {
   m.def("kernel_block", &block<Out>, "spec"_a, "a"_a, "a_ids"_a.noconvert(), "b"_a, "b_begin"_a, "b_end"_a,
-        "a_scale"_a.noconvert().none(), "b_scale"_a.noconvert().none(), "out"_a.noconvert(),
-        "out_rows"_a.noconvert(), "n_threads"_a,
+        "out"_a.noconvert(), "out_rows"_a.noconvert(), "n_threads"_a,
         "out[out_rows[k], j - b_begin] = K(a[a_ids[k]], b[j]) for b_begin <= j < b_end.");
 }
 
@@ -155,29 +117,20 @@ void bind_block(nb::module_& m) {
 void bind_kernel(nb::module_& m) {
   nb::class_<KernelSpec>(m, "KernelSpec", "A kernel's name and parameters.")
       .def(nb::init<const std::string&, double, double, int, double>(), "kind"_a, "gamma"_a, "coef0"_a, "degree"_a,
-           "offset"_a)
-      .def_prop_ro("kind", &KernelSpec::name)
-      .def_ro("gamma", &KernelSpec::gamma)
-      .def_ro("coef0", &KernelSpec::coef0)
-      .def_ro("degree", &KernelSpec::degree)
-      .def_ro("offset", &KernelSpec::offset);
+           "offset"_a);
   nb::class_<Samples>(m, "Samples", "n rows of d features, in one of several layouts.")
       .def_prop_ro("n", &Samples::n)
       .def_prop_ro("d", &Samples::d)
-      .def("sqnorms", &squared_norms, "Squared Euclidean norms of the rows.")
-      .def("diag", &diagonal, "spec"_a, "scale"_a.noconvert().none(), "The kernel diagonal in float64.")
-      .def("take", &take, "ids"_a.noconvert(), "A copy of some rows.")
-      .def("raw_type", [](const Samples& x) { return raw_type_names[static_cast<int>(x.raw_type(x))]; },
-           "The type of compared values: float32, float64, int32 or uint8.");
+      .def("set_scale", &set_scale, "scale"_a.noconvert(), "Sets the factors of a normalised kernel, one per row.")
+      .def("take", &take, "ids"_a.noconvert(), "A copy of some rows and of their factors.");
   bind_block<float>(m);
   bind_block<double>(m);
   m.def("kernel_scores", &scores, "spec"_a, "sv"_a, "coef"_a.noconvert(), "x"_a, "x_begin"_a, "x_end"_a,
-        "sv_scale"_a.noconvert().none(), "x_scale"_a.noconvert().none(), "scores"_a.noconvert(), "n_threads"_a,
+        "scores"_a.noconvert(), "n_threads"_a,
         "scores[j - x_begin] = sum over i of K(sv[i], x[j]) coef[i] for x_begin <= j < x_end.");
   nb::class_<WorkingSetKernel>(m, "WorkingSetKernel", "Computes kernel rows of the samples ids against each other.")
-      .def("__init__", &make_working_set_kernel, "spec"_a, "samples"_a, "ids"_a.noconvert(),
-           "scale"_a.noconvert().none(), "n_threads"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
-           nb::keep_alive<1, 5>());
+      .def("__init__", &make_working_set_kernel, "spec"_a, "samples"_a, "ids"_a.noconvert(), "n_threads"_a,
+           nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>());
   m.def("widen_block", &widen, "values"_a.noconvert(), "count"_a, "old_stride"_a, "new_stride"_a,
         "Moves the rows of a square block in the flat array values further apart.");
   m.def("retain_block", &retain, "K"_a.noconvert(), "kept"_a.noconvert(), "K[i, j] = K[kept[i], kept[j]] in place.");

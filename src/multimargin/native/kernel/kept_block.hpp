@@ -24,17 +24,14 @@ void extend_block(T* K, Index K_stride, Index old, const T* rows, Index row_stri
                   const Index* members, Index count, int n_threads) {
   const Index added = count - old;
   const int threads = worthwhile_threads(n_threads, 4.0 * static_cast<double>(added) * static_cast<double>(count));
-  parallel_tasks(added, threads, [&] {
-    return [&](Index p) { gather_row(rows + slots[p] * row_stride, members, count, K + (old + p) * K_stride); };
+  parallel_ranges(added, 1, threads, [&](Index p, Index) {
+    gather_row(rows + slots[p] * row_stride, members, count, K + (old + p) * K_stride);
   });
   constexpr Index tile = 64;  // of the transposed part, so that whole cache lines are read and written
-  parallel_tasks((old + tile - 1) / tile, threads, [&] {
-    return [&](Index task) {
-      const Index begin = task * tile, end = std::min(begin + tile, old);
-      for (Index first = old; first < count; first += tile)
-        for (Index i = begin; i < end; ++i)
-          for (Index p = first; p < std::min(first + tile, count); ++p) K[i * K_stride + p] = K[p * K_stride + i];
-    };
+  parallel_ranges(old, tile, threads, [&](Index begin, Index end) {
+    for (Index first = old; first < count; first += tile)
+      for (Index i = begin; i < end; ++i)
+        for (Index p = first; p < std::min(first + tile, count); ++p) K[i * K_stride + p] = K[p * K_stride + i];
   });
 }
 

@@ -11,13 +11,11 @@ namespace multimargin::kernel {
 
 using namespace samples;
 
-// Two samples, a kernel between them and optional factors: K(i, j) = k(a_i, b_j) a_scale_i b_scale_j + offset.
+// Two samples and a kernel between them: K(i, j) = k(a_i, b_j) scale(a_i) scale(b_j) + offset.
 struct KernelOperands {
   const KernelSpec& spec;
   const Samples& a;
   const Samples& b;
-  const double* a_scale;  // one per row of a, or null
-  const double* b_scale;  // one per row of b, or null
 };
 
 // Calls f with the type of the operands' raw values.
@@ -63,13 +61,14 @@ class KernelTiles {
       expansion.b_norm = convert(expansion_.norms, begin, width, b_norm_);
       expansion.weight = static_cast<Wide>(expansion_.weight);
     }
-    const Out* b_scale = operands_.b_scale ? convert(operands_.b_scale, begin, width, b_scale_) : nullptr;
-    const bool plain = !operands_.a_scale && !b_scale && operands_.spec.offset == 0;
+    const double *a_scales = operands_.a.scale(), *b_scales = operands_.b.scale();
+    const Out* b_scale = b_scales ? convert(b_scales, begin, width, b_scale_) : nullptr;
+    const bool plain = !a_scales && !b_scale && operands_.spec.offset == 0;
     for (Index k = 0; k < q_; ++k) {
       if (a_norms_) expansion.a_norm = static_cast<Wide>(a_norms_[ids_[k]]);
       Out* row = row_of(k);
       kernel_values(k, expansion, width, row);
-      const double a_scale = operands_.a_scale ? operands_.a_scale[ids_[k]] : 1.0;
+      const double a_scale = a_scales ? a_scales[ids_[k]] : 1.0;
       if (!plain)
         scale_row<Out>(static_cast<Out>(a_scale), b_scale, static_cast<Out>(operands_.spec.offset), width, row);
     }
@@ -162,15 +161,6 @@ void kernel_block(const KernelOperands& operands, const Index* ids, Index q, Ind
   with_raw_type(operands, [&]<class Raw>(std::type_identity<Raw>) {
     kernel_block_as<Raw, Out>(operands, ids, q, begin, end, out, n_threads);
   });
-}
-
-// out[i] = K(i, i) in double: products are the squared norms, distances 0.
-inline void kernel_diagonal(const KernelSpec& spec, const Samples& samples, const double* scale, double* out) {
-  const Index n = samples.n();
-  const std::vector<double> zeros(spec.comparison() == Comparison::product ? 0 : n);
-  const double* raw = spec.comparison() == Comparison::product ? samples.squared_norms().data() : zeros.data();
-  kernel_row<double, double>(spec, raw, {.unit = samples.expansion(spec.comparison()).unit}, n, out);
-  for (Index i = 0; i < n; ++i) out[i] = out[i] * (scale ? scale[i] * scale[i] : 1.0) + spec.offset;
 }
 
 }  // namespace multimargin::kernel

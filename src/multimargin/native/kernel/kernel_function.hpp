@@ -31,8 +31,6 @@ struct KernelSpec {
     return kind == Kernel::laplacian ? Comparison::l1_distance : Comparison::product;
   }
 
-  std::string name() const { return names[static_cast<int>(kind)]; }
-
  private:
   static constexpr const char* names[] = {"linear", "rbf", "poly", "sigmoid", "laplacian"};
 

@@ -5,17 +5,12 @@
 
 namespace multimargin::kernel {
 
-// K(i, j) for i, j in `ids`, rows of `samples`; scale: one factor per sample, or null. spec, samples and scale must
-// outlive it.
+// K(i, j) for i, j in `ids`, rows of `samples`; spec and samples must outlive it.
 class WorkingSetKernel {
  public:
-  WorkingSetKernel(const KernelSpec& spec, const Samples& samples, std::vector<Index> ids, const double* scale,
-                   int n_threads)
-      : spec_(spec), samples_(samples), ids_(std::move(ids)), scale_(scale), n_threads_(n_threads),
-        columns_(samples.take(ids_.data(), size())) {
-    if (scale)
-      for (Index i : ids_) column_scale_.push_back(scale[i]);
-  }
+  WorkingSetKernel(const KernelSpec& spec, const Samples& samples, std::vector<Index> ids, int n_threads)
+      : spec_(spec), samples_(samples), ids_(std::move(ids)), n_threads_(n_threads),
+        columns_(samples.take(ids_.data(), size())) {}
 
   Index size() const { return static_cast<Index>(ids_.size()); }
 
@@ -24,18 +19,15 @@ class WorkingSetKernel {
   void rows(const Index* which, Index count, T* out, Index stride, const Index* places) const {
     std::vector<Index> ids;
     for (Index c = 0; c < count; ++c) ids.push_back(ids_[which[c]]);
-    const KernelOperands operands{spec_, samples_, *columns_, scale_, scale_ ? column_scale_.data() : nullptr};
-    kernel_block<T>(operands, ids.data(), count, 0, size(), OutRows<T>{out, stride, places}, n_threads_);
+    kernel_block<T>({spec_, samples_, *columns_}, ids.data(), count, 0, size(), OutRows<T>{out, stride, places}, n_threads_);
   }
 
  private:
   const KernelSpec& spec_;
   const Samples& samples_;
   std::vector<Index> ids_;
-  const double* scale_;
   int n_threads_;
   std::unique_ptr<Samples> columns_;
-  std::vector<double> column_scale_;
 };
 
 }  // namespace multimargin::kernel

@@ -4,7 +4,7 @@
 //                    alpha_y = 1/m sum_r beta_r
 //     dual           D(alpha) = 1/2 <alpha, K alpha> - <T, alpha>,  T = 1 on the own class, -kappa elsewhere,
 //                    gradient G = K alpha - T, whose rows sum to zero; in beta: gamma_r = -G_r
-//     optimal        iff beta_r = 0 where gamma_r > 0, beta_r = C where gamma_r < 0
+//     optimal        iff beta_r = 0 if gamma_r > 0, beta_r = C if gamma_r < 0
 //     gap            g = sum_{r != y} (C - beta_r) [-gamma_r]_+ + beta_r [gamma_r]_+
 #pragma once
 

@@ -5,7 +5,7 @@
 //                    alpha_y = 1/m sum_r beta_r
 //     dual           D(alpha) = 1/2 <alpha, (K + R) alpha> - <T, alpha>,  R = diag(1/(2 C_i)), T = 1 on the own
 //                    class, -kappa elsewhere; gradient G = (K + R) alpha - T, rows sum to zero; in beta: gamma = -G
-//     optimal        iff gamma_r >= 0, and beta_r = 0 where gamma_r > 0
+//     optimal        iff gamma_r >= 0, and beta_r = 0 if gamma_r > 0
 //
 // Kernel blocks, diagonals and G include the ridge already: nothing here adds it.
 #pragma once

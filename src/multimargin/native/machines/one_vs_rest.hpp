@@ -3,7 +3,7 @@
 //     feasible rows  0 <= Y_r alpha_r <= C, Y_r = 1 for the own class and -1 for the others;  beta_r = Y_r alpha_r
 //     dual           D(alpha) = 1/2 <alpha, K alpha> - <Y, alpha>,  gradient G = K alpha - Y,
 //                    in beta: gamma_r = Y_r G_r
-//     optimal        iff beta_r = 0 where gamma_r > 0, beta_r = C where gamma_r < 0
+//     optimal        iff beta_r = 0 if gamma_r > 0, beta_r = C if gamma_r < 0
 //     gap            g = sum_r (C - beta_r) [-gamma_r]_+ + beta_r [gamma_r]_+
 //
 // The classes are independent: each variable of a row moves by itself.

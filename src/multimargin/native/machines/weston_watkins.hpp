@@ -3,7 +3,7 @@
 //     feasible rows  -C <= alpha_r <= 0 (r != y), sum_r alpha_r = 0;  beta_r = -alpha_r, r != y
 //     dual           D(alpha) = 1/2 <alpha, K alpha> - sum_i alpha_{i,y_i},  gradient G = K alpha - e_y,
 //                    in beta: gamma_r = G_y - G_r
-//     optimal        iff beta_r = 0 where gamma_r > 0, beta_r = C where gamma_r < 0
+//     optimal        iff beta_r = 0 if gamma_r > 0, beta_r = C if gamma_r < 0
 //     gap            g = sum_{r != y} (C - beta_r) [-gamma_r]_+ + beta_r [gamma_r]_+
 #pragma once
 

@@ -80,7 +80,7 @@ class BinarySamples final : public Samples, public TileSource<std::uint8_t>, pub
     }
   }
 
-  std::unique_ptr<Samples> take(const Index* ids, Index count) const override {
+  std::unique_ptr<Samples> copy_rows(const Index* ids, Index count) const override {
     ActiveFeatures rows;
     for (Index k = 0; k < count; ++k) {
       const auto first = rows_.features.begin();

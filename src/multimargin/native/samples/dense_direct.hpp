@@ -42,7 +42,7 @@ class DenseDirect final : public FloatSamples<T> {
   DenseDirect(const T* xt, Index n, Index d, std::shared_ptr<const void> owner)
       : FloatSamples<T>(n, d), xt_(xt), owner_(std::move(owner)) {}
 
-  std::unique_ptr<Samples> take(const Index* ids, Index count) const override {
+  std::unique_ptr<Samples> copy_rows(const Index* ids, Index count) const override {
     auto copy = std::make_shared<std::vector<T>>(count * this->d());
     for (Index f = 0; f < this->d(); ++f)
       for (Index k = 0; k < count; ++k) (*copy)[f * count + k] = xt_[f * this->n() + ids[k]];
@@ -63,19 +63,6 @@ class DenseDirect final : public FloatSamples<T> {
   std::unique_ptr<RowTiles<T>> row_tiles(const Samples& a, Comparison comparison,
                                          std::type_identity<T>) const override {
     return std::make_unique<Tiles>(static_cast<const DenseDirect&>(a), *this, comparison);
-  }
-
- protected:
-  std::vector<double> compute_squared_norms() const override {
-    std::vector<double> norms(this->n());
-    for (Index f = 0; f < this->d(); ++f) {
-      const T* feature = xt_ + f * this->n();
-      for (Index i = 0; i < this->n(); ++i) {
-        const double x = feature[i];
-        norms[i] += x * x;
-      }
-    }
-    return norms;
   }
 
  private:

@@ -59,7 +59,7 @@ class DenseProduct final : public FloatSamples<T> {
   DenseProduct(const T* x, Index n, Index d, std::shared_ptr<const void> owner)
       : FloatSamples<T>(n, d), x_(x), owner_(std::move(owner)) {}
 
-  std::unique_ptr<Samples> take(const Index* ids, Index count) const override {
+  std::unique_ptr<Samples> copy_rows(const Index* ids, Index count) const override {
     auto copy = std::make_shared<std::vector<T>>(count * this->d());
     gather(ids, count, copy->data());
     return std::make_unique<DenseProduct>(copy->data(), count, this->d(), copy);

@@ -36,7 +36,7 @@ class IntegerSamples final : public Samples, public TileSource<std::int32_t>, pu
   IntegerSamples(const S* x, Index n, Index d, double scale, std::shared_ptr<const void> owner)
       : IntegerSamples(x, n, d, scale, group_format<S>(integer_simd), find_bounds(x, n, d), std::move(owner)) {}
 
-  std::unique_ptr<Samples> take(const Index* ids, Index count) const override {
+  std::unique_ptr<Samples> copy_rows(const Index* ids, Index count) const override {
     auto copy = std::make_shared<std::vector<S>>(count * d());
     for (Index k = 0; k < count; ++k) std::copy_n(x_ + ids[k] * d(), d(), copy->data() + k * d());
     return std::unique_ptr<Samples>(new IntegerSamples(copy->data(), count, d(), scale_, format_, bounds_, copy));

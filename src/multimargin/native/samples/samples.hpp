@@ -13,8 +13,6 @@ namespace multimargin::samples {
 // The types of raw compared values.
 enum class RawType { float32, float64, int32, uint8 };
 
-inline constexpr const char* raw_type_names[] = {"float32", "float64", "int32", "uint8"};
-
 // Compared value = unit * (norms_a + norms_b + weight * raw), where raw is only the mixed term of a distance, such as
 // <a,b> in |a-b|^2 = |a|^2 + |b|^2 - 2 <a,b>. If norms is null, it is unit * raw.
 struct Expansion {
@@ -43,8 +41,17 @@ class Samples {
     return norms_;
   }
 
+  // The factors of a normalised kernel, one per row; null means ones. They are set before the samples are used.
+  const double* scale() const { return scale_.empty() ? nullptr : scale_.data(); }
+  void set_scale(std::vector<double> scale) { scale_ = std::move(scale); }
+
   // A copy of the rows `ids`, of the same kind.
-  virtual std::unique_ptr<Samples> take(const Index* ids, Index count) const = 0;
+  std::unique_ptr<Samples> take(const Index* ids, Index count) const {
+    auto taken = copy_rows(ids, count);
+    if (scale())
+      for (Index k = 0; k < count; ++k) taken->scale_.push_back(scale_[ids[k]]);
+    return taken;
+  }
 
   // Whether tiles between the two can be made: same kind, same precision.
   virtual bool comparable_with(const Samples& other) const = 0;
@@ -63,12 +70,14 @@ class Samples {
   virtual double value_flops(const Samples& a) const = 0;
 
  protected:
-  virtual std::vector<double> compute_squared_norms() const = 0;
+  virtual std::unique_ptr<Samples> copy_rows(const Index* ids, Index count) const = 0;
+  virtual std::vector<double> compute_squared_norms() const { return {}; }
 
   static constexpr double transform_flops = 20;  // exp and the like
 
  private:
   Index n_, d_;
+  std::vector<double> scale_;
   mutable std::once_flag norms_once_;
   mutable std::vector<double> norms_;
 };

@@ -74,7 +74,7 @@ class SparseSamples final : public SparseRows {
     columns_ = own_columns_.view();
   }
 
-  std::unique_ptr<Samples> take(const Index* ids, Index count) const override {
+  std::unique_ptr<Samples> copy_rows(const Index* ids, Index count) const override {
     struct Copy {
       CompressedCopy<T, I> rows, columns;
     };

@@ -78,7 +78,7 @@ class ClassProblem {
       if (limits.faces) faces.step(one_, *this, machine_, threshold, result, interrupt_);
       const Index updates = pass(threshold, result);
       result.updates += updates;
-      result.sweeps = result.updates / n_;  // as many as would have made these updates
+      result.sweeps = result.updates / n_;  // the number of sweeps that would make these updates
       if (updates == 0 && threshold <= limits.eps) break;
       below = updates == 0 ? kShare * threshold : kInfinity;
     }
@@ -102,7 +102,7 @@ class ClassProblem {
   Index count(Index i) const { return i >= 0 && source_.has_row(i); }
   Index own(Index i) const { return b_.y[i] == r_ ? 0 : -1; }
   Index label(Index, Index) const { return 0; }
-  const T* kernel_row(Index i) { return row(at(i)); }  // until the next is asked for
+  const T* kernel_row(Index i) { return row(at(i)); }  // valid until the next call
   Index column(Index i) const { return at(i); }
   void read(Index i, double* G, double* alpha) const {
     if (at(i) < 0) return;
@@ -241,7 +241,7 @@ class ClassProblem {
   Interrupt interrupt_;
   Index r_ = 0, n_ = 0;             // class, members
   ClassRows<T>* rows_ = nullptr;    // null: members are all samples of the block
-  std::vector<S> G_, rise_, fall_;  // gradient; 1 where the coefficient can go up or down, else 0
+  std::vector<S> G_, rise_, fall_;  // gradient; 1 if the coefficient can go up or down, else 0
   std::vector<double> alpha_;
   std::vector<T> scratch_;
   std::vector<std::int32_t> members_;  // their numbers in the block, or -1

@@ -28,12 +28,8 @@ class SparseProduct {
     for (Index k = 0; k < q_; ++k)
       if (v[k] != 0.0) rows_.push_back(k);
     const double work = 2.0 * static_cast<double>(rows_.size()) * static_cast<double>(q_);
-    parallel_tasks((q_ + kTile - 1) / kTile, worthwhile_threads(n_threads_, work), [&] {
-      return [&, v, out](Index task) {
-        const Index begin = task * kTile;
-        add(v, begin, std::min(kTile, q_ - begin), out + begin);
-      };
-    });
+    parallel_ranges(q_, kTile, worthwhile_threads(n_threads_, work),
+                    [&](Index begin, Index end) { add(v, begin, end - begin, out + begin); });
   }
 
   // Kernel values read by the last product.

@@ -29,15 +29,8 @@ MULTIMARGIN_CLONES void measure_rows(const MeasureArrays& a, const Index* ids, I
 // The same for count rows, in parallel if there is enough work.
 template <class Machine>
 void measure(const MeasureArrays& a, const Index* ids, Index count, int n_threads) {
-  constexpr Index rows_per_task = 2048;
-  const Index tasks = (count + rows_per_task - 1) / rows_per_task;
   const int threads = worthwhile_threads(n_threads, static_cast<double>(count) * static_cast<double>(a.m));
-  parallel_tasks(tasks, threads, [&] {
-    return [&](Index task) {
-      const Index begin = task * rows_per_task;
-      measure_rows<Machine>(a, ids, begin, std::min(begin + rows_per_task, count));
-    };
-  });
+  parallel_ranges(count, 2048, threads, [&](Index begin, Index end) { measure_rows<Machine>(a, ids, begin, end); });
 }
 
 }  // namespace multimargin::state

@@ -114,7 +114,7 @@ def lazily(case, room, cached):
     n = len(case.y)
     layout = Layout.plan(RBF(gamma=0.3), case.X, case.K.dtype.name)
     samples, W = layout.samples(case.X), np.arange(n)
-    kernel = _core.WorkingSetKernel(layout.spec(0.0), samples, W, None, 1)
+    kernel = _core.WorkingSetKernel(layout.spec(0.0), samples, W, 1)
     slots = np.where(W % 3 == 0, W, -1) if cached else np.full(n, -1)
     store = {"store": case.K, "slots": slots, "columns": W} if cached else {}
     return case.native(K=np.full((room, n), np.nan, dtype=case.K.dtype), kernel=kernel, **store)
@@ -207,7 +207,7 @@ def test_in_the_loop(rule, engine):
 
 
 def test_small_caches_and_rooms_find_the_same():
-    """Rows are kept only where that pays; whatever is kept, the answer is the same."""
+    """Rows are kept only if that pays. Whatever is kept, the answer is the same."""
     case = Case(n=2500, C=1.0, seed=5)
     fits = [KernelSVC("c-svc", gamma=0.3, cache_size=size).fit(case.X, case.y) for size in (1, 500)]
     assert all(fit.status_.converged for fit in fits)
