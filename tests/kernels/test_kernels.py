@@ -111,12 +111,7 @@ def test_kernel_objects_are_values():
 
 def native_samples(core, A, layout, name):
     if sparse.issparse(A):
-        csc = A.tocsc()
-        dtype = A.indices.dtype
-        samples = core.sparse(
-            A.data, A.indices, A.indptr.astype(dtype), csc.data, csc.indices.astype(dtype),
-            csc.indptr.astype(dtype), *A.shape,
-        )  # fmt: skip
+        samples = core.sparse(A.data, A.indices, A.indptr.astype(A.indices.dtype), *A.shape)
     elif layout == "direct":
         samples = core.dense_direct(np.ascontiguousarray(A.T))
     else:

@@ -4,7 +4,7 @@
   other value only: counts of common features; sparse data only if that takes no more memory;
 - dense, few features, or L1 distances: feature-major, direct differences (exact for any offset);
 - dense otherwise: row-major, products by BLAS; RBF distances by ‖a‖² + ‖b‖² - 2a·b on centred features;
-- sparse: CSR with its CSC copy, so that a product visits only features both samples have.
+- sparse: CSR with a native CSC copy, so that a product visits only features both samples have.
 """
 
 from __future__ import annotations
@@ -130,7 +130,8 @@ class Layout:
             make = _integer_samples if self.form == "integer" else _binary_samples
             return make(self.grid.integers(X), self.grid.scale)
         if self.form == "sparse":
-            return _sparse_samples(X.astype(self.dtype, copy=False))
+            rows = X.astype(self.dtype, copy=False)
+            return _core.sparse(rows.data, *_positions(rows), *rows.shape)
         if self.center is None:
             rows = np.ascontiguousarray(X, dtype=self.dtype)
         else:
@@ -176,14 +177,10 @@ def _integer_samples(whole: Data, scale: float) -> _core.Samples:
 def _binary_samples(whole: Data, scale: float) -> _core.Samples:
     if not sp.issparse(whole):
         return _core.binary(whole.astype(np.uint8, copy=False), scale)
-    (n, d), index = whole.shape, np.promote_types(whole.indices.dtype, whole.indptr.dtype)
-    indices, indptr = (a.astype(index, copy=False) for a in (whole.indices, whole.indptr))
-    return _core.binary(indices, indptr, n, d, scale)
+    return _core.binary(*_positions(whole), *whole.shape, scale)
 
 
-def _sparse_samples(X: Data) -> _core.Samples:
-    columns = X.tocsc()
-    index = np.int64 if np.int64 in (X.indices.dtype, X.indptr.dtype, columns.indices.dtype) else np.int32
-    arrays = (X.indices, X.indptr, columns.indices, columns.indptr)
-    indices, indptr, csc_indices, csc_indptr = (a.astype(index, copy=False) for a in arrays)
-    return _core.sparse(X.data, indices, indptr, columns.data, csc_indices, csc_indptr, *X.shape)
+def _positions(X: Data) -> tuple[np.ndarray, np.ndarray]:
+    """Column indices and row starts of a CSR matrix, in one integer type."""
+    index = np.promote_types(X.indices.dtype, X.indptr.dtype)
+    return X.indices.astype(index, copy=False), X.indptr.astype(index, copy=False)

@@ -57,41 +57,35 @@ void bind_dense(nb::module_& m) {
         "Xt"_a.noconvert(), "Dense samples Xt (d, n), not copied; differences or products summed directly.");
 }
 
-// Checks one compressed matrix of `lines` lines with indices below `limit`.
+// Checks a CSR matrix of n rows and d columns.
 template <class T, class I>
 Compressed<T, I> check_compressed(const ConstVectorOf<T>& data, const ConstVectorOf<I>& indices,
-                                  const ConstVectorOf<I>& pointers, Index lines, Index limit, const char* name) {
-  const auto check = [&](bool holds, const char* what) {
-    if (!holds) throw nb::value_error((std::string(name) + ": " + what).c_str());
-  };
+                                  const ConstVectorOf<I>& pointers, Index n, Index d) {
   const I* p = pointers.data();
-  check(length(pointers) == lines + 1, "indptr has the wrong length");
-  check(p[0] == 0, "indptr must start at 0");
-  check(std::is_sorted(p, p + lines + 1), "indptr must not decrease");
-  check(p[lines] <= length(data) && p[lines] <= length(indices), "indptr exceeds data or indices");
-  check(all_within(indices.data(), p[lines], 0, limit), "an index is out of range");
+  require(length(pointers) == n + 1, "csr: indptr has the wrong length");
+  require(p[0] == 0, "csr: indptr must start at 0");
+  require(std::is_sorted(p, p + n + 1), "csr: indptr must not decrease");
+  require(p[n] <= length(data) && p[n] <= length(indices), "csr: indptr exceeds data or indices");
+  require(all_within(indices.data(), p[n], 0, d), "csr: an index is out of range");
   return {data.data(), indices.data(), p};
 }
 
 template <class T, class I>
-std::unique_ptr<Samples> make_sparse(ConstVectorOf<T> data, ConstVectorOf<I> indices, ConstVectorOf<I> indptr,
-                                     ConstVectorOf<T> csc_data, ConstVectorOf<I> csc_indices,
-                                     ConstVectorOf<I> csc_indptr, Index n, Index d) {
+std::unique_ptr<Samples> make_sparse(ConstVectorOf<T> data, ConstVectorOf<I> indices, ConstVectorOf<I> indptr, Index n,
+                                     Index d) {
   require(n >= 0 && d >= 1, "sparse: n must not be negative and d at least 1");
-  const auto rows = check_compressed(data, indices, indptr, n, d, "csr");
-  const auto columns = check_compressed(csc_data, csc_indices, csc_indptr, d, n, "csc");
-  require(rows.pointers[n] == columns.pointers[d], "sparse: csr and csc hold different numbers of entries");
-  const std::array values{data, csc_data};
-  const std::array positions{indices, indptr, csc_indices, csc_indptr};
-  const auto owner = std::make_shared<std::pair<decltype(values), decltype(positions)>>(values, positions);
-  return std::make_unique<SparseSamples<T, I>>(rows, columns, n, d, owner);
+  require(n <= std::numeric_limits<I>::max(), "sparse: n must fit the type of the indices");
+  const auto rows = check_compressed(data, indices, indptr, n, d);
+  const auto owner = std::make_shared<std::tuple<decltype(data), std::array<decltype(indices), 2>>>(
+      data, std::array{indices, indptr});
+  nb::gil_scoped_release released;
+  return std::make_unique<SparseSamples<T, I>>(rows, n, d, owner);
 }
 
 template <class T, class I>
 void bind_sparse(nb::module_& m) {
-  m.def("sparse", &make_sparse<T, I>, "data"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(),
-        "csc_data"_a.noconvert(), "csc_indices"_a.noconvert(), "csc_indptr"_a.noconvert(), "n"_a, "d"_a,
-        "Sparse samples (n, d) as CSR and CSC arrays, not copied; no entry may be stored twice.");
+  m.def("sparse", &make_sparse<T, I>, "data"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(), "n"_a,
+        "d"_a, "Sparse samples (n, d) as CSR arrays, not copied; no entry may be stored twice.");
 }
 
 void check_integer_form(Index d, double scale) {
@@ -114,7 +108,7 @@ std::unique_ptr<Samples> make_binary(ConstVectorOf<I> indices, ConstVectorOf<I> 
                                      double scale) {
   check_integer_form(d, scale);
   require(n >= 0, "binary: n must not be negative");
-  const auto csr = check_compressed(indices, indices, indptr, n, d, "csr");
+  const auto csr = check_compressed(indices, indices, indptr, n, d);
   nb::gil_scoped_release released;
   ActiveFeatures rows;
   for (Index i = 0; i < n; ++i) {

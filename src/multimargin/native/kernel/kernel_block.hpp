@@ -37,7 +37,7 @@ class KernelTiles {
       : operands_(operands), a_norms_(operands.a.expansion(operands.spec.comparison()).norms),
         expansion_(operands.b.expansion(operands.spec.comparison())),
         tiles_(dynamic_cast<const TileSource<Raw>&>(operands.b)
-                   .row_tiles(operands.a, operands.spec.comparison(), std::type_identity<Raw>{})) {
+                   .row_tiles(operands.a, operands.spec.comparison())) {
     const double farthest = operands.a.expansion(operands.spec.comparison()).largest + expansion_.largest;
     if (uses_table && expansion_.norms && farthest <= DistanceTable::most && DistanceTable::worthwhile())
       table_.emplace(operands.spec, expansion_.unit);

@@ -65,7 +65,9 @@ struct ActiveFeatures {
   Index count(Index i) const { return pointers[i + 1] - pointers[i]; }
 };
 
-class BinarySamples final : public Samples, public TileSource<std::uint8_t>, public TileSource<std::int32_t> {
+class BinarySamples final : public Samples,
+                            public TilesOf<BinarySamples, std::uint8_t>,
+                            public TilesOf<BinarySamples, std::int32_t> {
  public:
   BinarySamples(ActiveFeatures rows, Index d, double scale)
       : Samples(rows.rows(), d), rows_(std::move(rows)), scale_(scale), panel_bytes_(d * binary_panel) {
@@ -105,8 +107,7 @@ class BinarySamples final : public Samples, public TileSource<std::uint8_t>, pub
   }
 
   TileShape tile_shape(Index q, Index width, bool split_rows) const override {
-    const Index rows = std::min<Index>(q, 64), chunks = split_rows ? (q + rows - 1) / rows : 1;
-    return {rows, shared_columns(width, chunks, 256, 1024)};
+    return dense_tile_shape(q, width, split_rows, 64);
   }
 
   double value_flops(const Samples& a) const override {
@@ -114,30 +115,10 @@ class BinarySamples final : public Samples, public TileSource<std::uint8_t>, pub
     return static_cast<double>(rows.features.size()) / (16.0 * std::max<Index>(rows.rows(), 1)) + transform_flops;
   }
 
-  std::unique_ptr<RowTiles<std::uint8_t>> row_tiles(const Samples& a, Comparison,
-                                                    std::type_identity<std::uint8_t>) const override {
-    return std::make_unique<Tiles<std::uint8_t>>(static_cast<const BinarySamples&>(a), *this);
-  }
-
-  std::unique_ptr<RowTiles<std::int32_t>> row_tiles(const Samples& a, Comparison,
-                                                    std::type_identity<std::int32_t>) const override {
-    return std::make_unique<Tiles<std::int32_t>>(static_cast<const BinarySamples&>(a), *this);
-  }
-
- protected:
-  std::vector<double> compute_squared_norms() const override {
-    std::vector<double> norms(n());
-    for (Index i = 0; i < n(); ++i) norms[i] = static_cast<double>(rows_.count(i));
-    return norms;
-  }
-
- private:
-  static constexpr Index most_lines = 255;  // whose sum fits a byte
-
   template <class Count>
   class Tiles final : public RowTiles<Count> {
    public:
-    Tiles(const BinarySamples& a, const BinarySamples& b) : a_(a), b_(b) {}
+    Tiles(const BinarySamples& a, const BinarySamples& b, Comparison) : a_(a), b_(b) {}
 
     void load(const Index* ids, Index q) override {
       lines_.clear(), ends_.clear();
@@ -167,6 +148,16 @@ class BinarySamples final : public Samples, public TileSource<std::uint8_t>, pub
     std::vector<Index> ends_;
     AlignedBuffer<Count> edge_;
   };
+
+ protected:
+  std::vector<double> compute_squared_norms() const override {
+    std::vector<double> norms(n());
+    for (Index i = 0; i < n(); ++i) norms[i] = static_cast<double>(rows_.count(i));
+    return norms;
+  }
+
+ private:
+  static constexpr Index most_lines = 255;  // whose sum fits a byte
 
   ActiveFeatures rows_;
   double scale_;

@@ -36,11 +36,11 @@ MULTIMARGIN_CLONES void panel_tile(const T* rows, Index q, const T* b, Index ldb
 }
 
 template <class T>
-class DenseDirect final : public FloatSamples<T> {
+class DenseDirect final : public FloatSamples<DenseDirect<T>, T> {
  public:
   // xt: d rows of n values; `owner` keeps them alive.
   DenseDirect(const T* xt, Index n, Index d, std::shared_ptr<const void> owner)
-      : FloatSamples<T>(n, d), xt_(xt), owner_(std::move(owner)) {}
+      : FloatSamples<DenseDirect, T>(n, d), xt_(xt), owner_(std::move(owner)) {}
 
   std::unique_ptr<Samples> copy_rows(const Index* ids, Index count) const override {
     auto copy = std::make_shared<std::vector<T>>(count * this->d());
@@ -54,18 +54,12 @@ class DenseDirect final : public FloatSamples<T> {
   }
 
   TileShape tile_shape(Index q, Index width, bool split_rows) const override {
-    const Index rows = std::min<Index>(q, 64), chunks = split_rows ? (q + rows - 1) / rows : 1;
-    return {rows, shared_columns(width, chunks, 256, 1024)};
+    return dense_tile_shape(q, width, split_rows, 64);
   }
 
   double value_flops(const Samples&) const override { return 3.0 * this->d() + this->transform_flops; }
 
-  std::unique_ptr<RowTiles<T>> row_tiles(const Samples& a, Comparison comparison,
-                                         std::type_identity<T>) const override {
-    return std::make_unique<Tiles>(static_cast<const DenseDirect&>(a), *this, comparison);
-  }
-
- private:
+  template <class Raw>
   class Tiles final : public RowTiles<T> {
    public:
     Tiles(const DenseDirect& a, const DenseDirect& b, Comparison comparison) : a_(a), b_(b), comparison_(comparison) {}
@@ -118,6 +112,7 @@ class DenseDirect final : public FloatSamples<T> {
     AlignedBuffer<T> rows_, panel_;
   };
 
+ private:
   const T* xt_;
   std::shared_ptr<const void> owner_;
 };

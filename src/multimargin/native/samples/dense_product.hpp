@@ -53,11 +53,11 @@ MULTIMARGIN_CLONES void row_squared_norms(const T* x, Index n, Index d, double* 
 }
 
 template <class T>
-class DenseProduct final : public FloatSamples<T> {
+class DenseProduct final : public FloatSamples<DenseProduct<T>, T> {
  public:
   // x: n rows of d values; `owner` keeps them alive.
   DenseProduct(const T* x, Index n, Index d, std::shared_ptr<const void> owner)
-      : FloatSamples<T>(n, d), x_(x), owner_(std::move(owner)) {}
+      : FloatSamples<DenseProduct, T>(n, d), x_(x), owner_(std::move(owner)) {}
 
   std::unique_ptr<Samples> copy_rows(const Index* ids, Index count) const override {
     auto copy = std::make_shared<std::vector<T>>(count * this->d());
@@ -75,33 +75,18 @@ class DenseProduct final : public FloatSamples<T> {
   }
 
   TileShape tile_shape(Index q, Index width, bool split_rows) const override {
-    const Index rows = std::min<Index>(q, 256), chunks = split_rows ? (q + rows - 1) / rows : 1;
-    return {rows, shared_columns(width, chunks, 256, 1024)};
+    return dense_tile_shape(q, width, split_rows, 256);
   }
 
   double value_flops(const Samples&) const override { return 2.0 * this->d() + this->transform_flops; }
 
-  std::unique_ptr<RowTiles<T>> row_tiles(const Samples& a, Comparison comparison,
-                                         std::type_identity<T>) const override {
-    blas::require<T>();
-    return std::make_unique<Tiles>(static_cast<const DenseProduct&>(a), *this, comparison);
-  }
-
- protected:
-  std::vector<double> compute_squared_norms() const override {
-    std::vector<double> norms(this->n());
-    row_squared_norms(x_, this->n(), this->d(), norms.data());
-    return norms;
-  }
-
- private:
-  // Whether own loops are faster than BLAS. Below about 16 features per row, adding up the SIMD lanes costs more.
-  static bool few_rows(Index q, Index d) { return q <= std::min<Index>(8, d / 16); }
-
+  template <class Raw>
   class Tiles final : public RowTiles<T> {
    public:
     Tiles(const DenseProduct& a, const DenseProduct& b, Comparison comparison)
-        : a_(a), b_(b), comparison_(comparison) {}
+        : a_(a), b_(b), comparison_(comparison) {
+      blas::require<T>();
+    }
 
     void load(const Index* ids, Index q) override {
       q_ = q;
@@ -127,6 +112,9 @@ class DenseProduct final : public FloatSamples<T> {
     }
 
    private:
+    // Whether own loops are faster than BLAS. Below about 16 features per row, adding up the SIMD lanes costs more.
+    static bool few_rows(Index q, Index d) { return q <= std::min<Index>(8, d / 16); }
+
     const DenseProduct &a_, &b_;
     Comparison comparison_;
     Index q_ = 0;
@@ -134,6 +122,14 @@ class DenseProduct final : public FloatSamples<T> {
     AlignedBuffer<T> packed_;
   };
 
+ protected:
+  std::vector<double> compute_squared_norms() const override {
+    std::vector<double> norms(this->n());
+    row_squared_norms(x_, this->n(), this->d(), norms.data());
+    return norms;
+  }
+
+ private:
   void gather(const Index* ids, Index count, T* rows) const {
     const Index d = this->d();
     for (Index k = 0; k < count; ++k) std::copy_n(x_ + ids[k] * d, d, rows + k * d);

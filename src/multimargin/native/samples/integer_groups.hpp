@@ -51,21 +51,17 @@ struct RowGroup {
   std::int32_t values[rows];
 };
 
-// sums[k * ld + l] += sum over the `count` groups of the products of row k's features with those of column l. Sums are
-// taken modulo 2^32: the result is exact if it fits, even if intermediate sums do not.
-template <int rows>
-using AddGroups = void (*)(const RowGroup<rows>* groups, Index count, const unsigned char* panel, std::int32_t* sums,
-                           Index ld);
-
-// The same for sums that need more than 32 bits. Sums of `period` groups fit 32 bits, with 2^16 to spare.
-template <int rows>
-using AddWideGroups = void (*)(const RowGroup<rows>* groups, Index count, const unsigned char* panel, double* sums,
-                               Index ld, Index period);
+// sums[k * ld + l] += sum over the `count` groups of the products of row k's features with those of column l. Sums of
+// type std::int32_t are taken modulo 2^32: the result is exact if it fits, even if intermediate sums do not. Sums that
+// need more than 32 bits are double; then sums of `period` groups fit 32 bits, with 2^16 to spare.
+template <class Sum, int rows>
+using AddGroups = void (*)(const RowGroup<rows>* groups, Index count, const unsigned char* panel, Sum* sums, Index ld,
+                           Index period);
 
 // Groups of one feature: column l of a line is the feature's value there.
 template <class S>
 MULTIMARGIN_CLONES void add_features_portable(const RowGroup<1>* groups, Index count, const unsigned char* panel,
-                                              std::int32_t* sums, Index) {
+                                              std::int32_t* sums, Index, Index) {
   for (const RowGroup<1>* g = groups; g < groups + count; ++g) {
     const S* line = reinterpret_cast<const S*>(panel + g->line);
     const auto value = static_cast<std::int16_t>(g->values[0]);
@@ -78,11 +74,11 @@ MULTIMARGIN_CLONES void add_features_portable(const RowGroup<1>* groups, Index c
 }
 
 template <class S>
-void add_wide_features_portable(const RowGroup<1>* groups, Index count, const unsigned char* panel, double* sums, Index,
-                                Index period) {
+void add_features_portable(const RowGroup<1>* groups, Index count, const unsigned char* panel, double* sums, Index,
+                           Index period) {
   for (Index first = 0; first < count; first += period) {
     std::int32_t part[integer_panel] = {};
-    add_features_portable<S>(groups + first, std::min(period, count - first), panel, part, integer_panel);
+    add_features_portable<S>(groups + first, std::min(period, count - first), panel, part, integer_panel, period);
     for (Index l = 0; l < integer_panel; ++l) sums[l] += part[l];
   }
 }
@@ -90,8 +86,8 @@ void add_wide_features_portable(const RowGroup<1>* groups, Index count, const un
 #if MULTIMARGIN_X86
 
 // One namespace per instruction set. A Products class has a register of sums, and `add`, which adds the products of a
-// row's group (repeated in `values`) and part c of a line to it. integer_products.inc.hpp makes AddGroups and
-// AddWideGroups of it.
+// row's group (repeated in `values`) and part c of a line to it. integer_products.inc.hpp makes AddGroups of
+// it.
 
 namespace avx2 {  // eight columns by two features at a time
 #define MULTIMARGIN_TARGET MULTIMARGIN_AVX2
@@ -166,14 +162,21 @@ struct FourFeatures : Sums {  // the row's bytes are unsigned, the panel's signe
 // So many rows are multiplied together if most of their groups are not zero.
 inline constexpr int joint_rows = 4;
 
+// The functions for one type of sums.
+template <class Sum>
+struct GroupSums {
+  AddGroups<Sum, 1> one = nullptr;
+  AddGroups<Sum, joint_rows> joint = nullptr;  // null if the machine has too few registers
+
+  bool operator==(const GroupSums&) const = default;
+};
+
 // How samples of type S are packed and multiplied.
 struct GroupFormat {
   Index group;  // features in a group: 1, 2 or 4
   int shift;    // subtracted from the panels' bytes; the row's part of it is added back
-  AddGroups<1> add;
-  AddWideGroups<1> add_wide;
-  AddGroups<joint_rows> add_joint;  // this and the next are null if the machine has too few registers
-  AddWideGroups<joint_rows> add_wide_joint;
+  GroupSums<std::int32_t> narrow;
+  GroupSums<double> wide;
 
   bool operator==(const GroupFormat&) const = default;
 };
@@ -186,18 +189,15 @@ GroupFormat group_format(IntegerSimd simd) {
     using Products = std::conditional_t<bytes, vnni::FourFeatures, vnni::TwoFeatures<S>>;
     return {bytes ? 4 : 2,
             bytes ? 128 : 0,
-            vnni::add_groups<Products, 1>,
-            vnni::add_wide_groups<Products, 1>,
-            vnni::add_groups<Products, joint_rows>,
-            vnni::add_wide_groups<Products, joint_rows>};
+            {vnni::add_groups<Products, 1>, vnni::add_groups<Products, joint_rows>},
+            {vnni::add_groups<Products, 1>, vnni::add_groups<Products, joint_rows>}};
   }
-  if (simd == IntegerSimd::avx2)
-    return {2,       0,      avx2::add_groups<avx2::TwoFeatures<S>, 1>, avx2::add_wide_groups<avx2::TwoFeatures<S>, 1>,
-            nullptr, nullptr};
+  using Pairs = avx2::TwoFeatures<S>;
+  if (simd == IntegerSimd::avx2) return {2, 0, {avx2::add_groups<Pairs, 1>}, {avx2::add_groups<Pairs, 1>}};
 #else
   (void)simd;
 #endif
-  return {1, 0, add_features_portable<S>, add_wide_features_portable<S>, nullptr, nullptr};
+  return {1, 0, {add_features_portable<S>}, {add_features_portable<S>}};
 }
 
 }  // namespace multimargin::samples

@@ -1,4 +1,4 @@
-// AddGroups and AddWideGroups for one instruction set, with the sums of all rows in registers. integer_groups.hpp
+// AddGroups for one instruction set, with the sums of all rows in registers. integer_groups.hpp
 // includes this file once per instruction set, inside the namespace of that set, with MULTIMARGIN_TARGET as the
 // attribute of its functions.
 //
@@ -18,7 +18,8 @@ MULTIMARGIN_TARGET MULTIMARGIN_INLINE void multiply(const RowGroup<rows>* groups
 
 template <class Simd, int rows, int... i>
 MULTIMARGIN_TARGET MULTIMARGIN_INLINE void add(const RowGroup<rows>* groups, Index count, const unsigned char* panel,
-                                               std::int32_t* sums, Index ld, std::integer_sequence<int, i...> all) {
+                                               std::int32_t* sums, Index ld, Index /*period*/,
+                                               std::integer_sequence<int, i...> all) {
   constexpr int columns = static_cast<int>(sizeof...(i)) / rows, lanes = integer_panel / columns;
   typename Simd::Register s[] = {Simd::load(sums + i / columns * ld + i % columns * lanes)...};
   multiply<Simd>(groups, count, panel, s, all);
@@ -27,9 +28,9 @@ MULTIMARGIN_TARGET MULTIMARGIN_INLINE void add(const RowGroup<rows>* groups, Ind
 
 // Wide sums are kept as 2^16 high + s. Every `period` groups, `high` takes over what exceeds 16 bits of s.
 template <class Simd, int rows, int... i>
-MULTIMARGIN_TARGET MULTIMARGIN_INLINE void add_wide(const RowGroup<rows>* groups, Index count,
-                                                    const unsigned char* panel, double* sums, Index ld, Index period,
-                                                    std::integer_sequence<int, i...> all) {
+MULTIMARGIN_TARGET MULTIMARGIN_INLINE void add(const RowGroup<rows>* groups, Index count, const unsigned char* panel,
+                                               double* sums, Index ld, Index period,
+                                               std::integer_sequence<int, i...> all) {
   constexpr int lanes = rows * integer_panel / static_cast<int>(sizeof...(i));
   typename Simd::Register s[] = {Simd::repeat(i & 0)...};
   alignas(64) std::int32_t low[rows * integer_panel], high[rows * integer_panel] = {};
@@ -48,14 +49,8 @@ template <class Simd, int rows>
 using Registers =
     std::make_integer_sequence<int, rows * integer_panel * sizeof(std::int32_t) / sizeof(typename Simd::Register)>;
 
-template <class Simd, int rows>
-MULTIMARGIN_TARGET void add_groups(const RowGroup<rows>* groups, Index count, const unsigned char* panel,
-                                   std::int32_t* sums, Index ld) {
-  add<Simd>(groups, count, panel, sums, ld, Registers<Simd, rows>{});
-}
-
-template <class Simd, int rows>
-MULTIMARGIN_TARGET void add_wide_groups(const RowGroup<rows>* groups, Index count, const unsigned char* panel,
-                                        double* sums, Index ld, Index period) {
-  add_wide<Simd>(groups, count, panel, sums, ld, period, Registers<Simd, rows>{});
+template <class Simd, int rows, class Sum>
+MULTIMARGIN_TARGET void add_groups(const RowGroup<rows>* groups, Index count, const unsigned char* panel, Sum* sums,
+                                   Index ld, Index period) {
+  add<Simd>(groups, count, panel, sums, ld, period, Registers<Simd, rows>{});
 }

@@ -20,7 +20,7 @@ class GroupLists {
   void load(Index q, RowOf row_of) {
     blocks_.clear(), ends_.clear(), single_.clear(), joint_.clear(), shifts_.clear();
     for (Index k = 0; k < q;) {
-      const int rows = format_.add_joint && k + joint_rows <= q ? joint_rows : 1;
+      const int rows = format_.narrow.joint && k + joint_rows <= q ? joint_rows : 1;
       values_.resize(rows * groups_);
       Index present = 0;
       for (int r = 0; r < rows; ++r) present += read(row_of(k + r), values_.data() + r * groups_);
@@ -40,22 +40,16 @@ class GroupLists {
   // What the shift of the panels subtracts from every product of row k.
   std::int64_t shift(Index k) const { return shifts_[k]; }
 
-  // sums[k * ld + l] += the products over stretch s of the block's k-th row with column l of the panel.
-  void add(Index block, Index s, const unsigned char* panel, std::int32_t* sums, Index ld) const {
+  // sums[k * ld + l] += the products over stretch s of the block's k-th row with column l of the panel; products of
+  // `period` groups fit 32 bits.
+  template <class Sum>
+  void add(Index block, Index s, const unsigned char* panel, Sum* sums, Index ld, Index period) const {
     const auto [from, count] = part(block, s);
+    const auto& add_groups = std::get<const GroupSums<Sum>&>(std::tie(format_.narrow, format_.wide));
     if (blocks_[block].rows == 1)
-      format_.add(single_.data() + from, count, panel, sums, ld);
+      add_groups.one(single_.data() + from, count, panel, sums, ld, period);
     else
-      format_.add_joint(joint_.data() + from, count, panel, sums, ld);
-  }
-
-  // The same in double; products of `period` groups fit 32 bits.
-  void add(Index block, Index s, const unsigned char* panel, double* sums, Index ld, Index period) const {
-    const auto [from, count] = part(block, s);
-    if (blocks_[block].rows == 1)
-      format_.add_wide(single_.data() + from, count, panel, sums, ld, period);
-    else
-      format_.add_wide_joint(joint_.data() + from, count, panel, sums, ld, period);
+      add_groups.joint(joint_.data() + from, count, panel, sums, ld, period);
   }
 
  private:

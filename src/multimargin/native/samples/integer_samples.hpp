@@ -30,7 +30,9 @@ MULTIMARGIN_CLONES std::int32_t integer_norms(const S* x, Index n, Index d, doub
 }
 
 template <class S>
-class IntegerSamples final : public Samples, public TileSource<std::int32_t>, public TileSource<double> {
+class IntegerSamples final : public Samples,
+                             public TilesOf<IntegerSamples<S>, std::int32_t>,
+                             public TilesOf<IntegerSamples<S>, double> {
  public:
   // x: n rows of d integers, none below -32767; `owner` keeps them alive.
   IntegerSamples(const S* x, Index n, Index d, double scale, std::shared_ptr<const void> owner)
@@ -58,21 +60,48 @@ class IntegerSamples final : public Samples, public TileSource<std::int32_t>, pu
 
   TileShape tile_shape(Index q, Index width, bool split_rows) const override {
     // Without split_rows the rows are loaded again for every strip of columns, so strips are wide.
-    if (!split_rows) return {std::min<Index>(q, 64), shared_columns(width, 1, 256, 1024)};
+    if (!split_rows) return dense_tile_shape(q, width, false, 64);
     const Index rows = std::min<Index>(q, 128);
     return {rows, shared_columns(width, (q + rows - 1) / rows, 256, 512)};
   }
 
   double value_flops(const Samples&) const override { return 0.5 * static_cast<double>(d()) + transform_flops; }
 
-  std::unique_ptr<RowTiles<std::int32_t>> row_tiles(const Samples& a, Comparison,
-                                                    std::type_identity<std::int32_t>) const override {
-    return std::make_unique<Tiles<std::int32_t>>(static_cast<const IntegerSamples&>(a), *this);
-  }
+  template <class Raw>
+  class Tiles final : public RowTiles<Raw> {
+   public:
+    Tiles(const IntegerSamples& a, const IntegerSamples& b, Comparison)
+        : a_(a), b_(b), rows_(b.format_, b.d(), b.line_bytes_, b.cached_stretch()) {
+      // A shifted byte is at most as large as an unshifted one.
+      const Index largest = std::max<Index>({a.bounds_.largest, b.bounds_.largest, b.format_.shift, 1});
+      period_ = ((Index{1} << 31) - (Index{1} << 16)) / (b.format_.group * largest * largest);
+    }
 
-  std::unique_ptr<RowTiles<double>> row_tiles(const Samples& a, Comparison, std::type_identity<double>) const override {
-    return std::make_unique<Tiles<double>>(static_cast<const IntegerSamples&>(a), *this);
-  }
+    void load(const Index* ids, Index q) override {
+      q_ = q;
+      rows_.load(q, [&](Index k) { return a_.x_ + ids[k] * a_.d(); });
+    }
+
+    void fill(Index begin, Index end, Raw* tile, Index ld) override {
+      fill_by_panels(integer_panel, q_, begin, end, tile, ld, edge_, [&](Index panel, Raw* out, Index step) {
+        fill_panel(b_.packed_.data() + panel * b_.panel_bytes_, out, step);
+      });
+    }
+
+   private:
+    // tile[k * ld + l] = <row k, column l of the panel>.
+    void fill_panel(const unsigned char* panel, Raw* tile, Index ld) {
+      for (Index k = 0; k < q_; ++k) std::fill_n(tile + k * ld, integer_panel, static_cast<Raw>(rows_.shift(k)));
+      for (Index s = 0; s < rows_.stretches(); ++s)
+        for (Index block = 0; block < rows_.blocks(); ++block)
+          rows_.add(block, s, panel, tile + rows_.first_row(block) * ld, ld, period_);
+    }
+
+    const IntegerSamples &a_, &b_;
+    Index q_ = 0, period_;  // groups whose products fit 32 bits
+    GroupLists<S> rows_;
+    AlignedBuffer<Raw> edge_;
+  };
 
  protected:
   std::vector<double> compute_squared_norms() const override {
@@ -132,49 +161,6 @@ class IntegerSamples final : public Samples, public TileSource<std::int32_t>, pu
     constexpr Index first_level_bytes = 24 << 10;
     return std::min(d(), first_level_bytes / line_bytes_ * format_.group);
   }
-
-  template <class Raw>
-  class Tiles final : public RowTiles<Raw> {
-   public:
-    Tiles(const IntegerSamples& a, const IntegerSamples& b)
-        : a_(a), b_(b), rows_(b.format_, b.d(), b.line_bytes_, b.cached_stretch()) {
-      // A shifted byte is at most as large as an unshifted one.
-      const Index largest = std::max<Index>({a.bounds_.largest, b.bounds_.largest, b.format_.shift, 1});
-      period_ = ((Index{1} << 31) - (Index{1} << 16)) / (b.format_.group * largest * largest);
-    }
-
-    void load(const Index* ids, Index q) override {
-      q_ = q;
-      rows_.load(q, [&](Index k) { return a_.x_ + ids[k] * a_.d(); });
-    }
-
-    void fill(Index begin, Index end, Raw* tile, Index ld) override {
-      fill_by_panels(integer_panel, q_, begin, end, tile, ld, edge_, [&](Index panel, Raw* out, Index step) {
-        fill_panel(b_.packed_.data() + panel * b_.panel_bytes_, out, step);
-      });
-    }
-
-   private:
-    // tile[k * ld + l] = <row k, column l of the panel>.
-    void fill_panel(const unsigned char* panel, Raw* tile, Index ld) {
-      for (Index k = 0; k < q_; ++k) std::fill_n(tile + k * ld, integer_panel, static_cast<Raw>(rows_.shift(k)));
-      for (Index s = 0; s < rows_.stretches(); ++s)
-        for (Index block = 0; block < rows_.blocks(); ++block)
-          add(block, s, panel, tile + rows_.first_row(block) * ld, ld);
-    }
-
-    void add(Index block, Index s, const unsigned char* panel, Raw* sums, Index ld) {
-      if constexpr (std::is_same_v<Raw, std::int32_t>)
-        rows_.add(block, s, panel, sums, ld);
-      else
-        rows_.add(block, s, panel, sums, ld, period_);
-    }
-
-    const IntegerSamples &a_, &b_;
-    Index q_ = 0, period_;  // groups whose products fit 32 bits
-    GroupLists<S> rows_;
-    AlignedBuffer<Raw> edge_;
-  };
 
   const S* x_;
   std::shared_ptr<const void> owner_;

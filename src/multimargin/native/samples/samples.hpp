@@ -104,13 +104,22 @@ class TileSource {
  public:
   virtual ~TileSource() = default;
   // `a` must be comparable with these, and both must outlive the result.
-  virtual std::unique_ptr<RowTiles<Raw>> row_tiles(const Samples& a, Comparison comparison,
-                                                   std::type_identity<Raw>) const = 0;
+  virtual std::unique_ptr<RowTiles<Raw>> row_tiles(const Samples& a, Comparison comparison) const = 0;
+};
+
+// The TileSource of the kind of samples `Kind`, whose tiles are made by Kind::Tiles<Raw>(a, b, comparison).
+template <class Kind, class Raw>
+class TilesOf : public TileSource<Raw> {
+ public:
+  std::unique_ptr<RowTiles<Raw>> row_tiles(const Samples& a, Comparison comparison) const final {
+    using Tiles = typename Kind::template Tiles<Raw>;
+    return std::make_unique<Tiles>(static_cast<const Kind&>(a), static_cast<const Kind&>(*this), comparison);
+  }
 };
 
 // Samples whose raw values always have the floating-point type Raw.
-template <class Raw>
-class FloatSamples : public Samples, public TileSource<Raw> {
+template <class Kind, class Raw>
+class FloatSamples : public Samples, public TilesOf<Kind, Raw> {
  public:
   using Samples::Samples;
   RawType raw_type(const Samples&) const final {
@@ -140,6 +149,12 @@ void fill_by_panels(Index panel_width, Index q, Index begin, Index end, Raw* til
 // about 16 tiles, but at least `least` (largest >= least).
 inline Index shared_columns(Index width, Index chunks, Index least, Index largest) {
   return std::clamp(round_up(width * chunks / 16 + 1, tile_alignment), least, largest);
+}
+
+// The tile_shape of dense samples, with tiles of at most so many rows.
+inline TileShape dense_tile_shape(Index q, Index width, bool split_rows, Index most_rows) {
+  const Index rows = std::min(q, most_rows), chunks = split_rows ? (q + rows - 1) / rows : 1;
+  return {rows, shared_columns(width, chunks, 256, 1024)};
 }
 
 }  // namespace multimargin::samples

@@ -1,5 +1,5 @@
-// Sparse samples: compressed rows (CSR) and the same matrix by compressed columns (CSC). A row of a visits only the
-// columns of b that it has itself, so the work is proportional to the number of common features.
+// Sparse samples: compressed rows (CSR) and a copy by compressed columns (CSC). A row of a visits only the columns of b
+// that it has itself, so the work is proportional to the number of common features.
 #pragma once
 
 #include "samples/samples.hpp"
@@ -26,7 +26,7 @@ struct CompressedCopy {
 
   Compressed<T, I> view() const { return {data.data(), indices.data(), pointers.data()}; }
 
-  // The columns of `rows` (n x d).
+  // The columns of `rows` (n x d), each with ascending indices.
   static CompressedCopy transpose(const Compressed<T, I>& rows, Index n, Index d) {
     CompressedCopy t;
     const Index nnz = rows.pointers[n];
@@ -44,14 +44,15 @@ struct CompressedCopy {
 };
 
 // What two sparse samples need of each other, for any data and index types.
-class SparseRows : public FloatSamples<double> {
+class SparseRows : public Samples, public TileSource<double> {
  public:
   struct Entry {
     Index feature;
     double value;
   };
 
-  using FloatSamples<double>::FloatSamples;
+  using Samples::Samples;
+  RawType raw_type(const Samples&) const final { return RawType::float64; }
   // Row i in `row`.
   virtual void copy_row(Index i, std::vector<Entry>& row) const = 0;
   virtual Index nnz() const = 0;
@@ -65,21 +66,14 @@ class SparseSamples final : public SparseRows {
  public:
   using Entry = SparseRows::Entry;
 
-  // rows: n lines with indices below d; columns: d lines with indices below n. The caller checks both, and `owner`
-  // keeps them alive. If the indices of some column do not ascend, the columns are replaced by a sorted copy.
-  SparseSamples(Compressed<T, I> rows, Compressed<T, I> columns, Index n, Index d, std::shared_ptr<const void> owner)
-      : SparseRows(n, d), rows_(rows), columns_(columns), owner_(std::move(owner)) {
-    if (is_sorted(columns, d)) return;
-    own_columns_ = CompressedCopy<T, I>::transpose(rows, n, d);
-    columns_ = own_columns_.view();
-  }
+  // rows: n lines with indices below d. The caller checks them, and `owner` keeps them alive.
+  SparseSamples(Compressed<T, I> rows, Index n, Index d, std::shared_ptr<const void> owner)
+      : SparseRows(n, d), rows_(rows), columns_(CompressedCopy<T, I>::transpose(rows, n, d)),
+        owner_(std::move(owner)) {}
 
   std::unique_ptr<Samples> copy_rows(const Index* ids, Index count) const override {
-    struct Copy {
-      CompressedCopy<T, I> rows, columns;
-    };
-    auto copy = std::make_shared<Copy>();
-    auto& rows = copy->rows;
+    auto copy = std::make_shared<CompressedCopy<T, I>>();
+    auto& rows = *copy;
     rows.pointers.assign(1, 0);
     for (Index k = 0; k < count; ++k) {
       const Index begin = rows_.begin(ids[k]), end = rows_.end(ids[k]);
@@ -89,8 +83,7 @@ class SparseSamples final : public SparseRows {
       rows.indices.insert(rows.indices.end(), rows_.indices + begin, rows_.indices + end);
       rows.pointers.push_back(static_cast<I>(rows.data.size()));
     }
-    copy->columns = CompressedCopy<T, I>::transpose(rows.view(), count, this->d());
-    return std::make_unique<SparseSamples>(rows.view(), copy->columns.view(), count, this->d(), copy);
+    return std::make_unique<SparseSamples>(rows.view(), count, this->d(), copy);
   }
 
   // |a-b|_1 = |a|_1 + |b|_1 + sum over common features of (|a-b| - |a| - |b|).
@@ -112,8 +105,7 @@ class SparseSamples final : public SparseRows {
     return this->transform_flops + 4 * per_row(static_cast<const SparseRows&>(a)) * per_row(*this) / this->d();
   }
 
-  std::unique_ptr<RowTiles<double>> row_tiles(const Samples& a, Comparison comparison,
-                                              std::type_identity<double>) const override {
+  std::unique_ptr<RowTiles<double>> row_tiles(const Samples& a, Comparison comparison) const override {
     return std::make_unique<Tiles>(static_cast<const SparseRows&>(a), *this, comparison);
   }
 
@@ -163,17 +155,11 @@ class SparseSamples final : public SparseRows {
   // sums[j - begin] += term(x_jf) for the samples begin <= j < end that have feature f.
   template <class Term>
   void add_column(Index f, Index begin, Index end, double* sums, Term term) const {
-    const I* indices = columns_.indices;
-    Index p = columns_.begin(f), last = columns_.end(f);
+    const I* indices = columns_.indices.data();
+    Index p = columns_.pointers[f], last = columns_.pointers[f + 1];
     if (begin > 0) p = std::lower_bound(indices + p, indices + last, begin) - indices;
     if (end < this->n()) last = std::lower_bound(indices + p, indices + last, end) - indices;
     for (; p < last; ++p) sums[indices[p] - begin] += term(columns_.data[p]);
-  }
-
-  static bool is_sorted(const Compressed<T, I>& columns, Index d) {
-    for (Index f = 0; f < d; ++f)
-      if (!std::is_sorted(columns.indices + columns.begin(f), columns.indices + columns.end(f))) return false;
-    return true;
   }
 
   template <class Term>
@@ -189,8 +175,8 @@ class SparseSamples final : public SparseRows {
     return l1_norms_;
   }
 
-  Compressed<T, I> rows_, columns_;
-  CompressedCopy<T, I> own_columns_;
+  Compressed<T, I> rows_;
+  CompressedCopy<T, I> columns_;
   std::shared_ptr<const void> owner_;
   mutable std::once_flag l1_once_;
   mutable std::vector<double> l1_norms_;
