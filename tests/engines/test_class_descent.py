@@ -126,6 +126,7 @@ def test_wrong_arrays_are_refused():
         case.descend(ids)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dense", [0.0, 1.0])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_fits_with_whole_rows_and_with_parts_find_the_same(monkeypatch, dtype, dense):

@@ -258,6 +258,7 @@ def test_select_among_nobody(way):
     assert math.isnan(found.gap)
 
 
+@pytest.mark.slow
 @every_way
 @every_machine
 def test_near_samples_are_enough(way, machine):
@@ -483,6 +484,7 @@ def test_improve_by_every_solver(way, machine, inner):
         held.assert_consistent()
 
 
+@pytest.mark.slow
 @every_way
 @every_machine
 @pytest.mark.parametrize("lazy", [False, True])
@@ -570,6 +572,7 @@ def assert_best_bias(held, alpha):
             assert held.truth(alpha, held.engine.bias + step).primal >= best * (1 - 1e-9)
 
 
+@pytest.mark.slow
 @every_way
 @every_machine
 @pytest.mark.parametrize("start", ["random", "even"])
@@ -609,6 +612,7 @@ def test_no_room_to_balance(way, machine):
         held.assert_consistent()
 
 
+@pytest.mark.slow
 @every_way
 @every_machine
 @pytest.mark.parametrize("start", ["zero", "random", "even", "vertex"])
@@ -627,6 +631,7 @@ def test_zero_sums(way, machine, start):
 
 
 # -- engines among themselves ---------------------------------------------------------------------------
+@pytest.mark.slow
 @every_machine
 def test_all_engines_reach_one_optimum(machine):
     """A whole problem in one block: the same scores and dual, whatever the engine."""

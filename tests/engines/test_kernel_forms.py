@@ -317,6 +317,7 @@ def reference():
     return fitted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stored", list(STORED))
 @pytest.mark.parametrize("engine", ["cpu", "numpy"])
 def test_every_type_fits_the_same_machine(engine, stored, reference):
@@ -399,6 +400,7 @@ def test_integers_stay_as_they_are():
     assert canonical(np.array([[-300]])).dtype == np.int16
 
 
+@pytest.mark.slow
 def test_decimals_are_fitted_exactly():
     """Iris is in tenths: its rounded values are a grid, and the certificate is of the same problem."""
     X, y = load_iris(return_X_y=True)

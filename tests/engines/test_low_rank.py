@@ -155,6 +155,7 @@ def taken(monkeypatch):
     return said
 
 
+@pytest.mark.slow
 def test_fit_that_leaps_finds_the_same_optimum(taken):
     X, y = wide(2500)
     leap = KernelSVC(gamma=2.0**-10).fit(X, y)
@@ -166,6 +167,7 @@ def test_fit_that_leaps_finds_the_same_optimum(taken):
     assert leap.dual_objective_ == pytest.approx(alone.dual_objective_, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_fit_that_takes_minutes_without_a_leap(taken):
     X, y = wide(1500)
     model = KernelSVC(C=100.0, gamma=2.0**-10, dtype="float32", time_limit=60).fit(X, y)

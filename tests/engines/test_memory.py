@@ -50,6 +50,7 @@ def peak_growth(cache_size, solver="auto", max_iter=-1):
     return kilobytes / 1024, rows, evictions
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss has other units elsewhere")
 @pytest.mark.parametrize("solver", ["auto", "dasmc"])
 def test_peak_memory_stays_within_the_budget(solver):
@@ -62,6 +63,7 @@ def test_peak_memory_stays_within_the_budget(solver):
     assert large <= 20 + 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("cache_size", [0, 0.002, 0.01, 1000, "auto"])
 def test_any_cache_gives_the_same_optimum(cache_size, method, digits):

@@ -240,6 +240,7 @@ def scrambled(X):
     return matrix
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "laplacian"])
 def test_unsorted_and_duplicate_indices(kernel, engine, iris):
@@ -255,6 +256,7 @@ def test_unsorted_and_duplicate_indices(kernel, engine, iris):
     np.testing.assert_array_equal(messy.indices, before[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("form", ["dense", "sparse"])
@@ -314,6 +316,7 @@ def test_labels_that_look_like_numbers(dtype):
         KernelSVC().fit(X, np.minimum(np.arange(30), 20).astype(dtype))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The number of unique classes is greater than 50%:UserWarning")
 @pytest.mark.parametrize("method", ["mcsvm", "dasmc", "auto"])
 def test_thousand_classes(method):

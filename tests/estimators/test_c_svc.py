@@ -162,6 +162,7 @@ LIKE_SVC = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", LIKE_SVC)
 @every_named
 def test_the_same_model_as_scikit_learn(solver, case, request):
@@ -439,6 +440,7 @@ def test_threads_give_the_same_optimum(cancer):
     assert one.dual_objective_ == pytest.approx(two.dual_objective_, rel=1e-7)
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [KernelSVC("c-svc", engine=engine) for engine in ("cpu", "numpy")]
     + [KernelSVC("c-svc", solver=solver, tol=1e-9) for solver in ("vpdt", "svm-light")]

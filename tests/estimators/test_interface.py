@@ -201,6 +201,7 @@ def test_warm_start_is_cheaper(method, digits, kernel):
     audit(model, kernel, y, 4.0, 1e-3)
 
 
+@pytest.mark.slow
 def test_warm_start_along_costs(digits, kernel):
     X, y = digits
     model = svc(solver="mcsvm", warm_start=True, C=1.0).fit(X, y)

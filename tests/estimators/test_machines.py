@@ -43,6 +43,7 @@ def pairs_of(pairs):
 
 
 # -- optimality -----------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "form", "engine", "solver"), WAYS)
 @pairs_of(NEW_PAIRS)
 def test_converges(machine, bias, kernel, form, engine, solver, iris):
@@ -71,6 +72,7 @@ def test_converges(machine, bias, kernel, form, engine, solver, iris):
     np.testing.assert_array_equal(model.predict(given), model.classes_[decision.argmax(axis=1)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "options"), [("digits", {}), ("wine", {"dtype": "float32"}), ("blobs", {"working_set_size": 16})]
 )
@@ -159,6 +161,7 @@ def test_class_weights(machine, bias, blobs):
 
 
 # -- hard cases -----------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["auto", "dasmc"])
 @pytest.mark.parametrize("C", [1e-6, 1e6])
 @pairs_of(NEW_PAIRS)
@@ -189,6 +192,7 @@ ODD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("data", ODD)
 @pairs_of(NEW_PAIRS)
@@ -215,6 +219,7 @@ def test_warm_start(machine, bias, wine):
 
 
 # -- what is special about a machine or a bias ----------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("bias", BIASES)
 @pytest.mark.parametrize("machine", ["lee-lin-wahba", "msvm2"])
 def test_scores_sum_to_zero(machine, bias, digits):
@@ -273,6 +278,7 @@ def test_free_bias_minimises_the_smooth_primal(blobs):
         assert moved.primal >= found.primal * (1 - 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", OURS)
 def test_a_free_bias_absorbs_constants_of_the_kernel(machine, wine):
     X, y = wine
@@ -302,6 +308,7 @@ def test_labels_that_do_not_fit(machine, bias, wine):
 
 
 # -- the estimator --------------------------------------------------------------------------------------
+@pytest.mark.slow
 @parametrize_with_checks(
     # Weights and repetitions must agree to 1e-7; "auto" takes small problems so far only without a free bias.
     [KernelSVC(machine) for machine in NEW] + [KernelSVC(machine, bias="free") for machine in OURS]

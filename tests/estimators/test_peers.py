@@ -22,6 +22,7 @@ def two_classes(iris):
     return X[y > 0], y[y > 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("C", [0.5, 8.0])

@@ -100,6 +100,7 @@ def test_only_listed_pairs_move_and_have_their_gradient(dtype, sweeps):
     assert case.judge().dual < before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reach", [0.0, 0.1, 0.5])
 def test_reaches_what_the_specification_reaches(reach):
     """One descent over the same list, native and plain: the same optimum of the listed pairs."""

@@ -105,6 +105,7 @@ def test_iterates_stay_feasible_and_end_no_worse(side, initial_step, seed, cap, 
     assert problem.value(alpha) <= problem.value(problem.alpha) + 1e-12 * abs(problem.value(problem.alpha))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
 @pytest.mark.parametrize("initial_step", STEPS)
 @pytest.mark.parametrize("side", SIDES)

@@ -30,6 +30,7 @@ MEMORY = textwrap.dedent(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss has other units elsewhere")
 def test_the_dual_stays_sparse():
     """n m values would be 160 MB; the weights are 8 in float32, 16 in float64 and 16 in the stream."""

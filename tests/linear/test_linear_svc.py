@@ -299,6 +299,7 @@ def test_unusual_arrays(layout, digits):
     audit_linear(model, X, y, 1e-3, 1e-4)
 
 
+@pytest.mark.slow
 @one_row_a_class
 @pytest.mark.parametrize("threads", [1, 2])
 def test_five_thousand_classes_of_one_row_each(threads, two_threads):

@@ -55,6 +55,7 @@ def test_oracle_finds_the_optimum(optima, name):
     np.testing.assert_allclose(K @ alpha, np.reshape(case["scores_no_bias"], alpha.shape), atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "method", "engine"), list(ways()))
 def test_optimum(optima, name, method, engine):
     case, machine, X, y, C, K = load(optima, name)

@@ -80,6 +80,7 @@ def optimum():
     return value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bias", ["none", "regularized"])
 @pytest.mark.parametrize(("kernel", "form"), FORMS)
 @pytest.mark.parametrize("engine", ENGINES)
@@ -105,6 +106,7 @@ def test_converges(method, engine, kernel, form, bias, iris, optimum):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bias", ["none", "regularized"])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("data", ["wine", "digits", "blobs"])
@@ -120,6 +122,7 @@ def test_real_data(data, method, bias, request):
     assert found.primal >= -found.dual >= 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", ["equal", "unequal"])
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("method", METHODS)
@@ -150,6 +153,7 @@ def test_tight_tolerance_on_a_degenerate_problem(method, gamma, seed):
     audit(model, kernel_matrix("rbf", X, gamma=gamma), y, 1.0, 1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shrinking", [True, False])
 @pytest.mark.parametrize("method", METHODS)
 def test_shrinking_changes_only_the_path(method, shrinking, digits):
@@ -208,6 +212,7 @@ def test_float32_input_and_rows(kernel, form, dtype, digits):
     audit(model, kernel_matrix(name, X, **options), y, 2.0, TOL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "laplacian"])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_64_bit_sparse_indices(engine, kernel, iris):

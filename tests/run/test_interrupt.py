@@ -6,7 +6,10 @@ import textwrap
 import pytest
 from helpers import interrupted
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="SIGINT needs a POSIX system")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name != "posix", reason="SIGINT needs a POSIX system"),
+]
 
 SCRIPT = textwrap.dedent(
     """

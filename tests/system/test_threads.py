@@ -32,6 +32,7 @@ def fit(X, y, **settings):
     return KernelSVC(C=4.0, gamma=0.05, random_state=0, **settings).fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 @pytest.mark.parametrize("method", METHODS)
 def test_same_model_for_any_number_of_threads(method, form, rows):
@@ -47,6 +48,7 @@ def test_same_model_for_any_number_of_threads(method, form, rows):
         assert np.mean(decision.argmax(axis=1) == decisions[0].argmax(axis=1)) > 0.995
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("method", METHODS)
 def test_bitwise_repeatable(method, threads, rows):

@@ -177,6 +177,7 @@ def test_missing_r_is_a_reason(monkeypatch):
 
 
 # -- processes -----------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_race_judges_everyone(split):
     broken = replace(CONTENDERS[SVC], name="broken", options={"cache_size": -1})
     entrants = [CONTENDERS[OURS], CONTENDERS[SVC], broken]
@@ -192,6 +193,7 @@ def test_a_race_judges_everyone(split):
     assert "cache_size" in results["broken"].absent
 
 
+@pytest.mark.slow
 def test_a_fit_beyond_its_limit_is_stopped_and_the_next_one_runs(split):
     with Arena({"scaled": View(split, GAMMA)}, [CONTENDERS[OURS]], threads=1) as arena:
         stopped = arena.measure(C, Limits(repeats=2, cap=1e-6))[OURS]
@@ -245,6 +247,7 @@ def test_no_tolerance_is_better_than_a_wrong_one():
     assert linear.loosest(lambda tol: None, 1e-3, 0.1) is None
 
 
+@pytest.mark.slow
 def test_linear_contenders_meet_the_gap_with_tolerances_of_their_own(text, report):
     X, y = text
     entrants = [LINEAR[ONE], LINEAR[TWO], SAME_CODE]
@@ -347,6 +350,7 @@ def test_digits_bars(report):
     assert [claim["held"] for claim in report.found["claims"][5:]] == [True, False, False, True]
 
 
+@pytest.mark.slow
 def test_machines_race_and_are_judged_each_by_its_own_definition(split, report, monkeypatch):
     monkeypatch.setattr(Entry, "views", lambda self, test_rows: (C, {"scaled": View(split, GAMMA)}))
     args = argparse.Namespace(
@@ -397,6 +401,7 @@ def test_msvmpack_table_2_takes_rows_by_machine():
     assert msvmpack_table2.runs(args) == [*mnist, ("Letter", None, kinds)]
 
 
+@pytest.mark.slow
 def test_msvmpack_table_4(split, report):
     points = msvmpack_table4.measure(report, split, C, GAMMA, Limits(repeats=1, threads=1))
     assert [share for share, _ in points] == list(msvmpack_table4.SHARES)
@@ -483,6 +488,7 @@ def test_regression_counts_instructions_of_rows_of_all_classes(split):
     assert set(few.y_train) == set(split.y_train)
 
 
+@pytest.mark.slow
 def test_regression_of_this_python_with_itself(report, split):
     """Both roles in processes of their own, every machine."""
     args = argparse.Namespace(counts=True, strict=False, threads=[1], solver="auto")
@@ -495,6 +501,7 @@ def test_regression_of_this_python_with_itself(report, split):
     ]
 
 
+@pytest.mark.slow
 def test_regression_times_by_turns_in_fresh_processes(split):
     args = argparse.Namespace(repeats=2, pairs=1, at_least=0.0)
     case = regression.Case("iris", C, View(split, GAMMA), ("crammer-singer",))

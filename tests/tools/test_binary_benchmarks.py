@@ -116,6 +116,7 @@ def test_every_large_dataset_takes_part():
 
 
 # -- peers ---------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 def test_everyone_is_judged_and_has_the_same_dual(form, split, report, monkeypatch):
     stored = split._replace(X_train=form(split.X_train), X_test=form(split.X_test))
