@@ -119,7 +119,7 @@ class Layout:
         return self.grid is None or self.grid.holds(X)
 
     def samples(self, X: Data) -> _core.Samples:
-        """Rows of ``X``, which the layout must hold, in native form, with the factors of a normalised kernel."""
+        """The rows of ``X`` (the layout must hold them) in native form and any factors of the kernel."""
         samples = self._plain_samples(X)
         if isinstance(self.kernel, Polynomial) and self.kernel.normalize:
             samples.set_scale(self.kernel.scale(X))
@@ -177,7 +177,8 @@ def _integer_samples(whole: Data, scale: float) -> _core.Samples:
 def _binary_samples(whole: Data, scale: float) -> _core.Samples:
     if not sp.issparse(whole):
         return _core.binary(whole.astype(np.uint8, copy=False), scale)
-    return _core.binary(*_positions(whole), *whole.shape, scale)
+    indices, indptr = _positions(whole)
+    return _core.binary(indices, indptr, *whole.shape, scale)
 
 
 def _positions(X: Data) -> tuple[np.ndarray, np.ndarray]:
