@@ -111,7 +111,6 @@ void bind_kernel(nb::module_& m) {
            "offset"_a);
   nb::class_<Samples>(m, "Samples", "n rows of d features, in one of several layouts.")
       .def_prop_ro("n", &Samples::n)
-      .def_prop_ro("d", &Samples::d)
       .def("set_scale", &set_scale, "scale"_a.noconvert(), "Sets the factors of a normalised kernel, one per row.")
       .def("take", &take, "ids"_a.noconvert(), "A copy of some rows and of their factors.");
   m.def("kernel_block", &block, "spec"_a, "a"_a, "a_ids"_a.noconvert(), "b"_a, "b_begin"_a, "b_end"_a,

@@ -13,8 +13,6 @@ namespace {
 
 using namespace linear;
 
-using AnyVector = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using AnyMatrix = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Weights = nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>;  // float32 or float64
 
 constexpr const char* kWeightTypes = "weights must be float32 or float64";

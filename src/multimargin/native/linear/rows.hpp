@@ -210,35 +210,32 @@ class SparseLinearRows final : public LinearRows {
  public:
   SparseLinearRows(const T* values, const I* columns, const I* starts, Index n, Index d, double constant)
       : LinearRows(n, d, constant), values_(values), columns_(columns), starts_(starts) {
-    for (Index i = 0; i < n; ++i) {
-      const Index length = static_cast<Index>(starts[i + 1] - starts[i]);
-      longest_ = length > longest_ ? length : longest_;
-    }
+    for (Index i = 0; i < n; ++i) longest_ = std::max(longest_, count(i));
     floats_ = as_floats(values + starts[0], static_cast<Index>(starts[n] - starts[0]));
   }
   Index longest() const override { return longest_; }
 
   void load(Index i, LinearRow<float>& row) const override {
     if (floats_.empty()) return fill(i, row);
-    const Index first = static_cast<Index>(starts_[i]), count = static_cast<Index>(starts_[i + 1]) - first;
-    refer(row, floats_.data() + first - starts_[0], columns_ + first, count);
+    refer(row, floats_.data() + first(i) - starts_[0], columns_ + first(i), count(i));
   }
   void load(Index i, LinearRow<double>& row) const override { fill(i, row); }
 
   void prefetch(Index i, bool single) const override {
-    const Index first = static_cast<Index>(starts_[i]), count = static_cast<Index>(starts_[i + 1]) - first;
     if (single && !floats_.empty())
-      prefetch_values(floats_.data() + first - starts_[0], count);
+      prefetch_values(floats_.data() + first(i) - starts_[0], count(i));
     else
-      prefetch_values(values_ + first, count);
-    prefetch_values(columns_ + first, count);
+      prefetch_values(values_ + first(i), count(i));
+    prefetch_values(columns_ + first(i), count(i));
   }
 
  private:
+  Index first(Index i) const { return static_cast<Index>(starts_[i]); }
+  Index count(Index i) const { return static_cast<Index>(starts_[i + 1]) - first(i); }
+
   template <class W>
   void fill(Index i, LinearRow<W>& row) const {
-    const Index first = static_cast<Index>(starts_[i]);
-    refer(row, values_ + first, columns_ + first, static_cast<Index>(starts_[i + 1]) - first);
+    refer(row, values_ + first(i), columns_ + first(i), count(i));
   }
 
   const T* values_;
