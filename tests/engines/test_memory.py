@@ -1,8 +1,10 @@
 """The kernel row cache keeps to its budget."""
 
+import gc
 import subprocess
 import sys
 import textwrap
+import weakref
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from helpers import METHODS, SOLVERS, audit
 from oracle import kernel_matrix
 
 from multimargin import KernelSVC
+from multimargin.engines import ENGINES
 from multimargin.system.memory import CACHE_SHARE, available_bytes, cache_bytes
 
 PROBE = textwrap.dedent(
@@ -123,3 +126,27 @@ def test_prediction_is_blocked():
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) / 1024 < 60
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cpu"])
+@pytest.mark.parametrize("machine", ["crammer-singer", "one-vs-rest", "c-svc"])
+def test_a_fit_gives_its_memory_back_at_once(monkeypatch, machine, engine):
+    """An engine in a reference cycle would keep its kernel rows until the garbage collector runs."""
+    made, kind = [], ENGINES[engine]
+
+    class Watched(kind):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            parts = [
+                getattr(self, name) for name in ("state", "rows", "blocks", "solvers") if hasattr(self, name)
+            ]
+            made.extend(weakref.ref(part) for part in (self, *parts))
+
+    monkeypatch.setitem(ENGINES, "watched", Watched)
+    rng = np.random.default_rng(0)
+    gc.disable()
+    try:
+        KernelSVC(machine, engine="watched").fit(rng.normal(size=(60, 3)), rng.integers(2, size=60))
+        assert made and not any(part() is not None for part in made)
+    finally:
+        gc.enable()

@@ -387,6 +387,18 @@ def test_warm_start(solver, cancer):
         judge(model, K, labels, C)
 
 
+@every_engine
+@pytest.mark.parametrize("seed", [6, 11, 12])
+def test_warm_start_with_much_smaller_costs(seed, engine):
+    """What is left of the old point in the new box has sums far from zero, and little room to change that."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(40, 3)), rng.integers(2, size=40)
+    weights = 10.0 ** rng.uniform(-3, 0, 40)
+    model = svc(C=1e3, gamma=0.3, engine=engine, warm_start=True).fit(X, y)
+    model.fit(X, y, sample_weight=weights)
+    judge(model, gaussian(X, gamma=0.3), y, 1e3 * weights)
+
+
 def test_warm_start_after_another_machine(pair):
     X, y = pair
     model = KernelSVC(gamma=0.3, warm_start=True).fit(X, y)

@@ -1,5 +1,7 @@
 """Solvers of blocks whose samples are coupled by their sum: each other, a generic QP, degenerate cases."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -178,9 +180,11 @@ def test_identical_points(name, side, dtype, C):
     The paper's variable projection keeps its first step length there, 1: a huge C is out of its reach.
     """
     case = Case(2, q=12, C=C, dtype=dtype, identical=True)
-    alpha, _, _ = case.solve(name, side, eps=1e-6)
+    out_of_reach = name.startswith("vpm") and C > 1
+    inner = replace(INNER[name], max_iter=1000) if out_of_reach else None
+    alpha, _, _ = case.solve(name, side, eps=1e-6, inner=inner)
     assert case.value(alpha) < case.value(case.alpha)
-    assert case.violation(alpha) <= 1e-6 or (name.startswith("vpm") and C > 1)
+    assert case.violation(alpha) <= 1e-6 or out_of_reach
 
 
 @solvers

@@ -13,12 +13,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..run.monitor import Monitor, Observer
-from ..run.progress import Progress, SklearnCallbacks
+from ..run.progress import Progress
 from ..solution import Certified
 from ..system.team import SOLO, Team
 from ..system.typing import FloatArray, IntArray, LabelArray
 from ..system.warn import warn_user
-from .callbacks import CallbackSupportMixin, callback_context
+from .callbacks import CallbackSupportMixin, SklearnCallbacks, callback_context
 from .costs import check_weights
 from .validation import check_choice, check_integer, check_number
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from typing import Any
+
+from ..run.progress import EVERY
+from ..solution import TraceRow
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -25,4 +30,27 @@ def callback_context(estimator: Any, max_iter: int) -> Any:
     return make(max_subtasks=max_iter if max_iter >= 0 else None)
 
 
-__all__ = ["CallbackSupportMixin", "callback_context", "with_callbacks"]
+class SklearnCallbacks:
+    """Observer that passes iterations on to scikit-learn callbacks (scikit-learn ≥ 1.9).
+
+    An iteration becomes a task, but at most one every ``EVERY`` seconds: a method that takes 100,000 tiny
+    steps must not spend its time in callbacks.
+    """
+
+    def __init__(
+        self, estimator: Any, context: Any, X: Any, y: Any, attributes: Callable[[], dict[str, Any]]
+    ):
+        self._context, self._attributes, self._last = context, attributes, -math.inf
+        self._fit = {"estimator": estimator, "X": X, "y": y}
+
+    def __call__(self, row: TraceRow) -> bool:
+        now = time.perf_counter()
+        if now - self._last < EVERY:
+            return False
+        self._last = now
+        task = self._context.subcontext(task_name="iteration")
+        task.call_on_fit_task_begin(**self._fit)
+        return bool(task.call_on_fit_task_end(**self._fit, reconstruction_attributes=self._attributes))
+
+
+__all__ = ["CallbackSupportMixin", "SklearnCallbacks", "callback_context", "with_callbacks"]

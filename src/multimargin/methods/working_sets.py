@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from ..system.memory import WHOLE_SAMPLES
 from ..system.typing import IntArray
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ class Growing(WorkingSet):
     by_pairs: ClassVar[bool] = True
     rank: str = "psi"
     start: int = 256
-    whole: int = 2048
+    whole: int = WHOLE_SAMPLES
     share: float = 0.3
     least: int = 128
     most: int | None = None

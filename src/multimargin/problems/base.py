@@ -163,7 +163,7 @@ class Problem(ABC):
 
     @abstractmethod
     def spread(self, room: FloatArray, mu: FloatArray, y: LabelArray) -> FloatArray:
-        """Changes of α, linear in ``mu`` (m,); feasible if no two entries of ``mu`` differ by more than 1."""
+        """Changes of α, linear in ``mu`` (m,); feasible if entries and their differences are at most 1."""
 
     @abstractmethod
     def best_bias(

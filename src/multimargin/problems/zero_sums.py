@@ -13,7 +13,7 @@ from ..system.typing import FloatArray, LabelArray
 from .base import Problem
 
 BALANCED = 1e-14  # of Σ_i C_i: class sums that count as 0
-_MOST_MOVED = 0.5  # of the room of a variable
+_MOST_APART, _LARGEST = 0.5, 0.99  # entries of μ; with 1 a variable would go to its bound
 _MOST_PROJECTIONS = 30
 
 
@@ -34,7 +34,7 @@ def balanced(
         mu = np.asarray(np.linalg.lstsq(np.stack(columns, axis=1), -sums, rcond=1e-10)[0], dtype=np.float64)
         delta = problem.spread(room, mu, own)
         left = np.abs(sums + team.sum(delta.sum(axis=0))).max()
-        if np.ptp(mu) > _MOST_MOVED or left > rounding:
+        if np.ptp(mu) > _MOST_APART or np.abs(mu).max() > _LARGEST or left > rounding:
             return None
         alpha[ids] += delta
     return alpha

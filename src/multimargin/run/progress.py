@@ -1,15 +1,13 @@
-"""Reports on a running fit: a progress bar, lines on stderr, or scikit-learn callbacks."""
+"""Reports on a running fit: a progress bar, or lines on stderr."""
 
 from __future__ import annotations
 
 import math
 import sys
 import time
-from collections.abc import Callable
-from typing import Any, Self, cast
+from typing import Self, cast
 
 from ..solution import Certified, TraceRow
-from .monitor import Observer
 from .profile import profile_line
 
 try:
@@ -17,7 +15,7 @@ try:
 except ImportError:  # the extra "progress" is not installed
     tqdm = None
 
-_EVERY = 0.2  # seconds between two messages
+EVERY = 0.2  # seconds between two messages
 
 
 class Progress:
@@ -39,7 +37,7 @@ class Progress:
             self._first = max(row.violation, 2 * self._tol)
         self._best = min(self._best, row.violation)
         now = time.perf_counter()
-        if now - self._last < _EVERY:
+        if now - self._last < EVERY:
             return
         self._last = now
         done = self._percent(self._best)
@@ -79,37 +77,3 @@ class Progress:
     def __exit__(self, *exception: object) -> None:
         if self._bar is not None:
             self._bar.close()
-
-
-class SklearnCallbacks:
-    """Observer that passes iterations on to scikit-learn callbacks (scikit-learn ≥ 1.9).
-
-    An iteration becomes a task, but at most one every ``_EVERY`` seconds: a method that takes 100,000 tiny
-    steps must not spend its time in callbacks.
-    """
-
-    def __init__(
-        self, estimator: Any, context: Any, X: Any, y: Any, attributes: Callable[[], dict[str, Any]]
-    ):
-        self._estimator, self._context, self._X, self._y = estimator, context, X, y
-        self._attributes = attributes
-        self._last = -math.inf
-
-    def __call__(self, row: TraceRow) -> bool:
-        now = time.perf_counter()
-        if now - self._last < _EVERY:
-            return False
-        self._last = now
-        task = self._context.subcontext(task_name="iteration")
-        task.call_on_fit_task_begin(estimator=self._estimator, X=self._X, y=self._y)
-        return bool(
-            task.call_on_fit_task_end(
-                estimator=self._estimator,
-                X=self._X,
-                y=self._y,
-                reconstruction_attributes=self._attributes,
-            )
-        )
-
-
-__all__ = ["Observer", "Progress", "SklearnCallbacks"]

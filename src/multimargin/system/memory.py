@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 CACHE_SHARE = 0.5  # of the free memory, for cache_size="auto"
+WHOLE_SAMPLES = 2048  # up to here the whole kernel matrix is small, and is treated as one block in float64
 _SMALL = 512  # samples; their kernel matrix and all its copies take a few MB
 _SMALL_BYTES = 256 << 20
 _FALLBACK = 2 << 30  # if the system does not say how much is free

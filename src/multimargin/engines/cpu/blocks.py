@@ -17,10 +17,11 @@ import numpy as np
 
 from ...inner.block import Block
 from ...run.profile import Profile, timed
+from ...system.memory import WHOLE_SAMPLES
 from ...system.typing import FloatArray, IntArray
 from ..base import EngineOptions
 from .kept_block import KeptBlock
-from .kernel_values import FLOAT64_SAMPLES, NativeValues
+from .kernel_values import NativeValues
 from .row_store import RowStore
 from .state import State
 
@@ -66,7 +67,7 @@ class Blocks:
     def _is_lazy(self) -> bool:
         """Whether growing blocks are lazy; a small kernel matrix is as soon computed as a whole."""
         native = self.state.problem.balanced and isinstance(self.rows.values, NativeValues)
-        return self.options.lazy_blocks and native and self.state.n > FLOAT64_SAMPLES
+        return self.options.lazy_blocks and native and self.state.n > WHOLE_SAMPLES
 
     @property
     def largest(self) -> int:

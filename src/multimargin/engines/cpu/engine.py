@@ -163,8 +163,8 @@ class CpuEngine(Engine):
 
     def leap(self, rule: LowRank, tol: float) -> bool:
         if self._leap is None:
-            self._leap = Leap(rule, self.state, self.diagonal, self.column)
-        alpha = self._leap.point(tol, self.solvers.work, self.rows.budget.finisher_bytes)
+            self._leap = Leap(rule, self.state, self.diagonal)
+        alpha = self._leap.point(tol, self.solvers.work, self.rows.budget.finisher_bytes, self.column)
         if alpha is None:
             return False
         before = self.state.alpha, self.state.G, self.state.dual

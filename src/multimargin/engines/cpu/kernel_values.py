@@ -14,6 +14,7 @@ import numpy as np
 from ... import _core
 from ...inner import work
 from ...system.data import features_per_sample
+from ...system.memory import WHOLE_SAMPLES
 from ...system.threads import blas_threads
 from ...system.typing import FloatArray, IntArray
 from ..base import EngineOptions, Task
@@ -21,17 +22,18 @@ from .layouts import Layout
 from .scores import LaidOutScorer, SupportScorer
 
 _VALUES_AT_ONCE = 1 << 22  # kernel values that Python holds at a time
-# dtype="auto" keeps float64 rows up to this many samples, for which the whole kernel matrix is small, and for
-# kernels of unbounded values or low rank, which float32 rounding would make indefinite.
-FLOAT64_SAMPLES = 2048
 
 
 def row_dtype(task: Task, options: EngineOptions) -> np.dtype[Any]:
-    """The precision of kernel rows."""
+    """The precision of kernel rows.
+
+    "auto" keeps float64 rows if the whole kernel matrix is small, and for kernels of unbounded values or low
+    rank, which float32 rounding would make indefinite.
+    """
     if options.dtype != "auto":
         return np.dtype(options.dtype)
     bounded = task.kernel.native in ("rbf", "laplacian")
-    return np.dtype(np.float32 if bounded and len(task.y) > FLOAT64_SAMPLES else np.float64)
+    return np.dtype(np.float32 if bounded and len(task.y) > WHOLE_SAMPLES else np.float64)
 
 
 class KernelValues(ABC):

@@ -119,7 +119,7 @@ class Layout:
         return self.grid is None or self.grid.holds(X)
 
     def samples(self, X: Data) -> _core.Samples:
-        """The rows of ``X`` (the layout must hold them) in native form and any factors of the kernel."""
+        """Rows of ``X``, which the layout must hold, in native form, with a normalised kernel's factors."""
         samples = self._plain_samples(X)
         if isinstance(self.kernel, Polynomial) and self.kernel.normalize:
             samples.set_scale(self.kernel.scale(X))

@@ -45,12 +45,12 @@ Column = Callable[[int], FloatArray]  # kernel values of a sample against all
 class Leap:
     """One fit's leap: taken once, when all blocks so far have cost as much as it will."""
 
-    def __init__(self, rule: LowRank, state: State, diagonal: FloatArray, column: Column) -> None:
-        self.rule, self.state, self.diagonal, self.column = rule, state, diagonal, column
+    def __init__(self, rule: LowRank, state: State, diagonal: FloatArray) -> None:
+        self.rule, self.state, self.diagonal = rule, state, diagonal
         self.due = self._work(1)
         self.factor: FloatArray | None = None
 
-    def point(self, tol: float, done: int, memory: int) -> FloatArray | None:
+    def point(self, tol: float, done: int, memory: int, column: Column) -> FloatArray | None:
         """The alpha to leap to, if ``done`` units of work make it due and some sample violates.
 
         None if it is not due, or would take more than ``memory`` bytes.
@@ -59,7 +59,7 @@ class Leap:
         if done * work.LEAP < self.due or not state.select(1, "psi", "psi", tol, "all", False).above:
             return None
         if self.factor is None:
-            self.factor = self._plan()
+            self.factor = self._plan(column)
             if done * work.LEAP < self.due:
                 return None
         self.due = np.inf
@@ -69,9 +69,9 @@ class Leap:
         problem.minimise(tol, self.rule.max_iter)
         return problem.coefficients()
 
-    def _plan(self) -> FloatArray:
+    def _plan(self, column: Column) -> FloatArray:
         """Factor the kernel, and choose the rank: work × how much longer the rest of the way will be."""
-        L, traces = pivoted_cholesky(self.diagonal, self.column, self.rule.most)
+        L, traces = pivoted_cholesky(self.diagonal, column, self.rule.most)
         if not len(traces):  # K = 0: nothing to approximate
             self.due = np.inf
             return L

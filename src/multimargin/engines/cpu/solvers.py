@@ -35,19 +35,13 @@ class Solvers:
         self._work_at_finish = 0
         self._kept_classes: _core.KeptClasses | None = None
         self._rng = np.random.default_rng(options.seed)
-        self._native: dict[str, Callable[[Any, Any, float], int]] = {
-            CoordinateDescent.name: self._descend,
-            ProjectedGradient.name: self._projected_gradient,
-            VariableProjection.name: self._variable_projection,
-            PairDescent.name: self._move_pairs,
-        }
 
     @timed("inner")
     def solve(self, inner: InnerSolver, block: Block, eps: float, deadline: float = math.inf) -> int:
         """Solve the block in place, about until ``deadline``; return the inner iterations."""
         self._deadline = deadline
-        if inner.name in self._native:
-            return self._native[inner.name](inner, block, eps)
+        if inner.name in _NATIVE:
+            return _NATIVE[inner.name](self, inner, block, eps)
         self.in_python.add(inner.name)
         steps = inner.solve(self.problem, block, eps, self._rng)
         self.work += steps * block.G.size
@@ -171,3 +165,11 @@ class Solvers:
         speed = self.work / seconds if self.work and seconds > 0 else work.PER_SECOND
         left = self.state.team.agree(self._deadline - time.perf_counter())
         return min(most, max(1, int(left * speed)))
+
+
+_NATIVE: dict[str, Callable[[Solvers, Any, Any, float], int]] = {
+    CoordinateDescent.name: Solvers._descend,
+    ProjectedGradient.name: Solvers._projected_gradient,
+    VariableProjection.name: Solvers._variable_projection,
+    PairDescent.name: Solvers._move_pairs,
+}
