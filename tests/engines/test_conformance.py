@@ -565,7 +565,7 @@ def assert_best_bias(held, alpha):
         other = best_binary_bias(held.K @ alpha, held.y, held.C)
         assert best <= held.truth(alpha, other).primal * (1 + 1e-12)
     for size in (1e-5, 1e-3, 0.1, 1.0):
-        for step in held.rng.normal(size=(40, held.columns)) * size:
+        for step in held.rng.normal(size=(12, held.columns)) * size:
             step -= step.mean() * held.margin.centred
             assert held.truth(alpha, held.engine.bias + step).primal >= best * (1 - 1e-9)
 

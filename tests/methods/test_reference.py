@@ -18,14 +18,16 @@ BINARY = ("growing", "auto", "vpdt", "svm-light")  # solvers of c-svc, whose bia
 
 
 def ways():
-    """(case, method, engine), less what takes plain Python long: many steps of a free bias."""
+    """(case, method, engine), less what takes plain Python long: many steps of coordinate descent."""
     for name, engine in product(CASES, ENGINES):
         if name.startswith(("cs-none", "cs-reg")):
             methods = METHODS
-        elif engine == "numpy":
-            methods = () if "free" in name and name.endswith(("B4", "C5")) else GENERAL[:1]
-        else:
+        elif engine != "numpy":
             methods = GENERAL
+        elif "free" in name:
+            methods = ("growing",) if name.endswith(("A3", "Z3")) else ()
+        else:
+            methods = ("growing", "dasmc") if name.endswith("A3") else ("dasmc",)
         yield from ((name, method, engine) for method in methods)
     binary = (f"csvc-free-{data}" for data in BINARY_SETS)
     yield from product(binary, BINARY, ENGINES)
