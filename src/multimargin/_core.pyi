@@ -32,8 +32,6 @@ class KernelSpec:
 class Samples:
     @property
     def n(self) -> int: ...
-    @property
-    def d(self) -> int: ...
     def set_scale(self, scale: _F64) -> None: ...
     def take(self, ids: _I64) -> Samples: ...
 
@@ -85,12 +83,7 @@ def update_gradient(G: _F64, rows: _Floats, slots: _I64, delta: _F64, n_threads:
 def widen_block(values: np.ndarray, count: int, old_stride: int, new_stride: int) -> None: ...
 def retain_block(K: np.ndarray, kept: _I64) -> None: ...
 def extend_block(
-    K: np.ndarray,
-    old: int,
-    rows: np.ndarray,
-    slots: _I64,
-    members: _I64,
-    n_threads: int,
+    K: np.ndarray, old: int, rows: np.ndarray, slots: _I64, members: _I64, n_threads: int
 ) -> None: ...
 
 @final
@@ -139,7 +132,7 @@ def class_descent(
 ) -> tuple[int, int, float, int]: ...
 
 class WorkingSetKernel:
-    def __init__(self, spec: KernelSpec, samples: Samples, ids: _I64, n_threads: int) -> None: ...
+    def __init__(self, spec: KernelSpec, samples: Samples, n_threads: int) -> None: ...
 
 def pair_descent(
     K: _Floats,
@@ -235,26 +228,12 @@ class LinearProblem:
 
 def squared_norm(weights: _Floats, n_threads: int = 1) -> float: ...
 
-class _PassRunner:
+@final
+class PassRunner:
+    def __init__(
+        self, problem: LinearProblem, weights: _Floats, update: str, tau: float, seed: int, together: bool
+    ) -> None: ...
     def part(self) -> None: ...
     def run(
         self, all: bool, threshold: float, relax: float, margin: float, shuffle: bool
     ) -> tuple[int, int, int, float, float, float, float]: ...
-
-@final
-class PassRunner32(_PassRunner):
-    def __init__(
-        self,
-        problem: LinearProblem,
-        weights: NDArray[np.float32],
-        update: str,
-        tau: float,
-        seed: int,
-        together: bool,
-    ) -> None: ...
-
-@final
-class PassRunner64(_PassRunner):
-    def __init__(
-        self, problem: LinearProblem, weights: _F64, update: str, tau: float, seed: int, together: bool
-    ) -> None: ...

@@ -114,7 +114,7 @@ def lazily(case, room, cached):
     n = len(case.y)
     layout = Layout.plan(RBF(gamma=0.3), case.X, case.K.dtype.name)
     samples, W = layout.samples(case.X), np.arange(n)
-    kernel = _core.WorkingSetKernel(layout.spec(0.0), samples, W, 1)
+    kernel = _core.WorkingSetKernel(layout.spec(0.0), samples, 1)
     slots = np.where(W % 3 == 0, W, -1) if cached else np.full(n, -1)
     store = {"store": case.K, "slots": slots, "columns": W} if cached else {}
     return case.native(K=np.full((room, n), np.nan, dtype=case.K.dtype), kernel=kernel, **store)

@@ -65,7 +65,7 @@ def test_arrays_are_kept_alive():
         X, y, C = task.X.copy(), task.y.copy(), task.C.copy()
         problem = _core.LinearProblem(X.data, X.indices, X.indptr, D, y, C, M, 0.0, 1)
         problem.set_dual(*csr_parts(task, random_alpha(task)))
-        return problem, _core.PassRunner64(problem, np.zeros(task.layout().shape), "sort", 0.0, 0, False)
+        return problem, _core.PassRunner(problem, np.zeros(task.layout().shape), "sort", 0.0, 0, False)
 
     problem, _descent = temporary()
     gc.collect()
@@ -196,7 +196,7 @@ def test_bad_weights(shape, dtype, error):
     for use in (
         problem.measure,
         problem.rebuild,
-        lambda w: _core.PassRunner64(problem, w, "sort", 0.0, 0, False),
+        lambda w: _core.PassRunner(problem, w, "sort", 0.0, 0, False),
     ):
         with pytest.raises(error, match=r"weights|incompatible"):
             use(weights)
@@ -206,7 +206,7 @@ def test_weights_that_may_not_be_written():
     weights = np.zeros((D, 8))
     weights.flags.writeable = False
     with pytest.raises(TypeError):
-        _core.PassRunner64(build(), weights, "sort", 0.0, 0, False)
+        _core.PassRunner(build(), weights, "sort", 0.0, 0, False)
     with pytest.raises(TypeError):
         build().rebuild(weights)
 
@@ -214,13 +214,11 @@ def test_weights_that_may_not_be_written():
 def test_bad_updates():
     weights = np.zeros((D, 8))
     with pytest.raises(ValueError, match="newton"):
-        _core.PassRunner64(build(), weights, "newton", 0.0, 0, False)
+        _core.PassRunner(build(), weights, "newton", 0.0, 0, False)
     with pytest.raises(ValueError, match="tau"):
-        _core.PassRunner64(build(), weights, "bisection", -1.0, 0, False)
-    with pytest.raises(TypeError):
-        _core.PassRunner32(build(), weights, "sort", 0.0, 0, False)
-    with pytest.raises(TypeError):
-        _core.PassRunner64(build(), weights.astype(np.float32), "sort", 0.0, 0, False)
+        _core.PassRunner(build(), weights, "bisection", -1.0, 0, False)
+    with pytest.raises(TypeError, match="float32 or float64"):
+        _core.PassRunner(build(), weights.astype(np.float16), "sort", 0.0, 0, False)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -242,9 +240,7 @@ def test_scores_and_steps_of_every_width(share, m, dtype):
     np.testing.assert_allclose(problem.measure(weights)[3], loss.sum(), rtol=eps)
     np.testing.assert_allclose(problem.measure(weights, 7)[3], loss[::7].sum(), rtol=eps)
     weights[:] = 0.0
-    descent = (_core.PassRunner32 if dtype == np.float32 else _core.PassRunner64)(
-        problem, weights, "sort", 0.0, 0, False
-    )
+    descent = _core.PassRunner(problem, weights, "sort", 0.0, 0, False)
     for _ in range(3):
         descent.run(True, 0.0, 1.0, np.inf, True)
     rebuilt = np.zeros_like(weights, dtype=np.float64)

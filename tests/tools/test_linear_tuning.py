@@ -7,9 +7,9 @@ from pathlib import Path
 from multimargin import LinearSVC
 from multimargin.linear.tuning import Tuning
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-import linear_tuning
-from peers.storage import Split
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from benchmarks.checks import linear_tuning
+from benchmarks.workers.storage import Split
 
 
 def test_every_case_is_a_tuned_number_with_other_values(text, monkeypatch):

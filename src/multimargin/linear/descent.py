@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -126,8 +126,8 @@ class LinearFit:
             name = "sort" if self.data.m <= self.options.tuning.many_classes else "pivot"
         self.weights = weights
         self.together = together and self.layout.blocks > 1  # whether threads share the passes
-        make: type[Any] = _core.PassRunner32 if weights.dtype == np.float32 else _core.PassRunner64
-        self.native = make(self.problem, weights, name, self.options.tau, self.options.seed, self.together)
+        tau, seed = self.options.tau, self.options.seed
+        self.native = _core.PassRunner(self.problem, weights, name, tau, seed, self.together)
 
     def _set_dual(self, alpha: sp.csr_array) -> None:
         entries = alpha.tocoo()

@@ -127,7 +127,7 @@ class NativeValues(KernelValues):
 
     def row_by_row(self, ids: IntArray) -> _core.WorkingSetKernel:
         """The kernel between ``ids``, for native solvers that compute the rows they need."""
-        return _core.WorkingSetKernel(self._spec, self._samples, ids, self.n_threads)
+        return _core.WorkingSetKernel(self._spec, self._samples.take(ids), self.n_threads)
 
     def scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:
         X, out = self.task.X, np.zeros((self.n, coef.shape[1]))

@@ -177,7 +177,8 @@ def _integer_samples(whole: Data, scale: float) -> _core.Samples:
 def _binary_samples(whole: Data, scale: float) -> _core.Samples:
     if not sp.issparse(whole):
         return _core.binary(whole.astype(np.uint8, copy=False), scale)
-    return _core.binary(*_positions(whole), *whole.shape, scale)
+    (n, d), (indices, indptr) = whole.shape, _positions(whole)
+    return _core.binary(indices, indptr, n, d, scale)
 
 
 def _positions(X: Data) -> tuple[np.ndarray, np.ndarray]:

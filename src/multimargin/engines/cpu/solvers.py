@@ -137,33 +137,16 @@ class Solvers:
     def _sweeps_by_sample(self, inner: CoordinateDescent, block: Block, eps: float, sweeps: int) -> Any:
         seed = int(self._rng.integers(2**63)) if len(block.W) > 1 else self.options.seed
         rest = {"eps": eps, "max_sweeps": sweeps, "update": inner.update, "seed": seed}
-        return _core.coordinate_descent(
-            self.problem.name,
-            block.K,
-            block.diagonal,
-            block.G,
-            block.alpha,
-            block.y,
-            block.C,
-            self._options(inner, block, alone=inner.finish is None, **rest),
-            self.blocks.work_space,
-        )
+        arrays = block.K, block.diagonal, block.G, block.alpha, block.y, block.C
+        options = self._options(inner, block, alone=inner.finish is None, **rest)
+        return _core.coordinate_descent(self.problem.name, *arrays, options, self.blocks.work_space)
 
     def _sweeps_by_class(self, inner: CoordinateDescent, block: StoreBlock, eps: float, sweeps: int) -> Any:
         if self._kept_classes is None:
             self._kept_classes = _core.KeptClasses(self.state.m, self.blocks.largest**2)
-        return _core.class_descent(
-            self._kept_classes,
-            block.K,
-            block.slots,
-            block.W,
-            block.diagonal,
-            block.G,
-            block.alpha,
-            block.y,
-            block.C,
-            self._options(inner, block, alone=True, eps=eps, max_sweeps=sweeps),
-        )
+        arrays = block.K, block.slots, block.W, block.diagonal, block.G, block.alpha, block.y, block.C
+        options = self._options(inner, block, alone=True, eps=eps, max_sweeps=sweeps)
+        return _core.class_descent(self._kept_classes, *arrays, options)
 
     def _width(self, inner: CoordinateDescent, block: Block) -> float:
         """How far the gradient may be expected to move: which pairs (sample, class) take part."""

@@ -20,16 +20,10 @@ using Found = std::tuple<Index, Index, double, Index>;
 
 Found found(const DescentResult& result) { return {result.sweeps, result.updates, result.violation, result.work}; }
 
-void make_options(DescentOptions* self, double eps, Index max_sweeps, Index most_work, const std::string& update,
-                  std::uint64_t seed, bool staged, double relax, double width, bool faces, int n_threads) {
-  DescentOptions options{eps, max_sweeps, most_work, update, seed, staged, relax, width, faces, n_threads};
-  options.check();
-  new (self) DescentOptions(std::move(options));
-}
-
 Found coordinate_descent(const std::string& machine, const KernelRows& K, const ConstVector& diag, const Matrix& G,
                          const Matrix& alpha, const Labels& y, const ConstVector& C, const DescentOptions& options,
                          const std::optional<nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>>& room) {
+  options.check();
   check_state(ConstMatrix(G), alpha, y, C);
   const Index q = length(G), m = length(G, 1);
   require(length(K) == q && length(K, 1) == q, "K must be square, with one row per row of G");
@@ -79,6 +73,7 @@ Found class_descent(KeptClasses& kept, const KernelRows& rows, const Ids& slots,
                     const ConstVector& diag, const Matrix& G, const Matrix& alpha, const Labels& y,
                     const ConstVector& C, const DescentOptions& options) {
   const Index q = length(G), m = length(G, 1), n = length(rows, 1);
+  options.check();
   check_shapes(ConstMatrix(G), alpha, y, C);
   require(all_within(y.data(), q, 0, m), "y must be columns of G");
   require(length(diag) == q, "diag must have one value per row of G");
@@ -99,9 +94,10 @@ Found class_descent(KeptClasses& kept, const KernelRows& rows, const Ids& slots,
 
 void bind_descents(nb::module_& m) {
   nb::class_<DescentOptions>(m, "DescentOptions", "How a coordinate descent runs.")
-      .def("__init__", &make_options, nb::kw_only(), "eps"_a, "max_sweeps"_a,
-           "most_work"_a = std::numeric_limits<Index>::max(), "update"_a = "sort", "seed"_a = 0, "staged"_a = true,
-           "relax"_a = 1.0, "width"_a = kInfinity, "faces"_a = false, "n_threads"_a = 1,
+      .def(nb::init<double, Index, Index, std::string, std::uint64_t, bool, double, double, bool, int>(),
+           nb::kw_only(), "eps"_a, "max_sweeps"_a, "most_work"_a = std::numeric_limits<Index>::max(),
+           "update"_a = "sort", "seed"_a = 0, "staged"_a = true, "relax"_a = 1.0, "width"_a = kInfinity,
+           "faces"_a = false, "n_threads"_a = 1,
            "Reach a violation of eps in at most max_sweeps sweeps and most_work multiply-adds. update and seed are of "
            "the one-sample solve; width says by how much G may change, and so which variables take part.");
   m.def("coordinate_descent", &coordinate_descent, "machine"_a, "K"_a.noconvert(), "diag"_a.noconvert(),

@@ -22,10 +22,11 @@ KernelOperands check_operands(const KernelSpec& spec, const Samples& a, const Sa
   return {spec, a, b};
 }
 
+constexpr const char* kFloats = "kernel values must be float32 or float64";
+
 // out may be any matrix with contiguous rows, for instance some columns of a wider one.
-template <class Out>
 void block(const KernelSpec& spec, const Samples& a, const Ids& a_ids, const Samples& b, Index b_begin, Index b_end,
-           nb::ndarray<Out, nb::ndim<2>, nb::device::cpu> out, const Ids& out_rows, int n_threads) {
+           const WritableKernelRows& out, const Ids& out_rows, int n_threads) {
   const KernelOperands operands = check_operands(spec, a, b);
   check_ids(a_ids, a.n(), "a_ids must be rows of a");
   require(0 <= b_begin && b_begin <= b_end && b_end <= b.n(), "b_begin..b_end must be rows of b");
@@ -34,9 +35,11 @@ void block(const KernelSpec& spec, const Samples& a, const Ids& a_ids, const Sam
   require(length(out, 1) >= b_end - b_begin, "out has too few columns");
   require(out.stride(1) == 1 || length(out, 1) <= 1, "the rows of out must be contiguous");
   checked_threads(n_threads);
-  const OutRows<Out> rows{out.data(), out.stride(0), out_rows.data()};
-  nb::gil_scoped_release released;
-  kernel_block<Out>(operands, a_ids.data(), length(a_ids), b_begin, b_end, rows, n_threads);
+  with_dtype(out, kFloats, [&]<class Out>(std::type_identity<Out>) {
+    const OutRows<Out> rows{static_cast<Out*>(out.data()), out.stride(0), out_rows.data()};
+    nb::gil_scoped_release released;
+    kernel_block<Out>(operands, a_ids.data(), length(a_ids), b_begin, b_end, rows, n_threads);
+  });
 }
 
 void scores(const KernelSpec& spec, const Samples& sv, const ConstMatrix& coef, const Samples& x, Index x_begin,
@@ -62,14 +65,9 @@ std::unique_ptr<Samples> take(const Samples& samples, const Ids& ids) {
   return samples.take(ids.data(), length(ids));
 }
 
-void make_working_set_kernel(WorkingSetKernel* self, const KernelSpec& spec, const Samples& samples, const Ids& ids,
-                             int n_threads) {
-  check_ids(ids, samples.n(), "ids must be rows of samples");
-  new (self) WorkingSetKernel(spec, samples, std::vector<Index>(ids.data(), ids.data() + length(ids)),
-                              checked_threads(n_threads));
+void make_working_set_kernel(WorkingSetKernel* self, const KernelSpec& spec, const Samples& samples, int n_threads) {
+  new (self) WorkingSetKernel(spec, samples, checked_threads(n_threads));
 }
-
-constexpr const char* kFloats = "kernel values must be float32 or float64";
 
 void widen(const nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>& values, Index count, Index old_stride,
            Index new_stride) {
@@ -105,13 +103,6 @@ void extend(const WritableKernelRows& K, Index old, const KernelRows& rows, cons
   });
 }
 
-template <class Out>
-void bind_block(nb::module_& m) {
-  m.def("kernel_block", &block<Out>, "spec"_a, "a"_a, "a_ids"_a.noconvert(), "b"_a, "b_begin"_a, "b_end"_a,
-        "out"_a.noconvert(), "out_rows"_a.noconvert(), "n_threads"_a,
-        "out[out_rows[k], j - b_begin] = K(a[a_ids[k]], b[j]) for b_begin <= j < b_end.");
-}
-
 }  // namespace
 
 void bind_kernel(nb::module_& m) {
@@ -120,17 +111,16 @@ void bind_kernel(nb::module_& m) {
            "offset"_a);
   nb::class_<Samples>(m, "Samples", "n rows of d features, in one of several layouts.")
       .def_prop_ro("n", &Samples::n)
-      .def_prop_ro("d", &Samples::d)
       .def("set_scale", &set_scale, "scale"_a.noconvert(), "Sets the factors of a normalised kernel, one per row.")
       .def("take", &take, "ids"_a.noconvert(), "A copy of some rows and of their factors.");
-  bind_block<float>(m);
-  bind_block<double>(m);
+  m.def("kernel_block", &block, "spec"_a, "a"_a, "a_ids"_a.noconvert(), "b"_a, "b_begin"_a, "b_end"_a,
+        "out"_a.noconvert(), "out_rows"_a.noconvert(), "n_threads"_a,
+        "out[out_rows[k], j - b_begin] = K(a[a_ids[k]], b[j]) for b_begin <= j < b_end.");
   m.def("kernel_scores", &scores, "spec"_a, "sv"_a, "coef"_a.noconvert(), "x"_a, "x_begin"_a, "x_end"_a,
         "scores"_a.noconvert(), "n_threads"_a,
         "scores[j - x_begin] = sum over i of K(sv[i], x[j]) coef[i] for x_begin <= j < x_end.");
-  nb::class_<WorkingSetKernel>(m, "WorkingSetKernel", "Computes kernel rows of the samples ids against each other.")
-      .def("__init__", &make_working_set_kernel, "spec"_a, "samples"_a, "ids"_a.noconvert(), "n_threads"_a,
-           nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>());
+  nb::class_<WorkingSetKernel>(m, "WorkingSetKernel", "Computes kernel rows of samples against each other.")
+      .def("__init__", &make_working_set_kernel, "spec"_a, "samples"_a, "n_threads"_a, nb::keep_alive<1, 3>());
   m.def("widen_block", &widen, "values"_a.noconvert(), "count"_a, "old_stride"_a, "new_stride"_a,
         "Moves the rows of a square block in the flat array values further apart.");
   m.def("retain_block", &retain, "K"_a.noconvert(), "kept"_a.noconvert(), "K[i, j] = K[kept[i], kept[j]] in place.");

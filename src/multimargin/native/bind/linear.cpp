@@ -2,6 +2,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include <variant>
+
 #include "bind/arrays.hpp"
 #include "linear/pass_runner.hpp"
 #include "linear/problem.hpp"
@@ -11,18 +13,20 @@ namespace {
 
 using namespace linear;
 
-using AnyVector = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using AnyMatrix = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <class W>
-using Weights = Array<W, 2>;
+using Weights = nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>;  // float32 or float64
 
-template <class W>
-LinearWeights<W> view(const LinearProblem& problem, const Weights<W>& weights) {
+constexpr const char* kWeightTypes = "weights must be float32 or float64";
+
+// Calls use(view of the weights) for their dtype.
+template <class Use>
+auto with_weights(const LinearProblem& problem, const Weights& weights, Use use) {
   const Index features = problem.rows().features(), width = length(weights, 1);
   const Index blocks = features > 0 ? length(weights) / features : 1;
   require(length(weights) == blocks * features && width % kClassLanes == 0 && width * blocks >= problem.m(),
           "weights must have one row per feature, or some blocks of that, and all classes in rows of a multiple of 8");
-  return {weights.data(), features, width, blocks};
+  return with_dtype(weights, kWeightTypes, [&]<class W>(std::type_identity<W>) {
+    return use(LinearWeights<W>{static_cast<W*>(weights.data()), features, width, blocks});
+  });
 }
 
 void make_problem(LinearProblem* self, std::unique_ptr<LinearRows> rows, const Labels& y, const ConstVector& C, Index m,
@@ -66,27 +70,28 @@ void sparse_problem(LinearProblem* self, const AnyVector& data, const ConstVecto
   make_problem(self, std::move(rows), y, C, m, n_threads, parts);
 }
 
-template <class W>
-auto measure(LinearProblem& problem, const Weights<W>& weights, Index step) {
+auto measure(LinearProblem& problem, const Weights& weights, Index step) {
   require(step >= 1, "step must be at least 1");
-  const LinearWeights<W> w = view(problem, weights);
-  nb::gil_scoped_release released;
-  const LinearMeasure found = problem.measure(w, step);
-  return std::tuple(found.violation, found.gain, found.gap, found.loss);
+  return with_weights(problem, weights, [&](const auto& w) {
+    nb::gil_scoped_release released;
+    const LinearMeasure found = problem.measure(w, step);
+    return std::tuple(found.violation, found.gain, found.gap, found.loss);
+  });
 }
 
-template <class W>
-void rebuild(const LinearProblem& problem, const Weights<W>& weights) {
-  const LinearWeights<W> w = view(problem, weights);
-  nb::gil_scoped_release released;
-  problem.rebuild(w);
+void rebuild(const LinearProblem& problem, const Weights& weights) {
+  with_weights(problem, weights, [&](const auto& w) {
+    nb::gil_scoped_release released;
+    problem.rebuild(w);
+  });
 }
 
-template <class W>
-double norm(const ConstMatrixOf<W>& weights, int n_threads) {
+double norm(const AnyMatrix& weights, int n_threads) {
   checked_threads(n_threads);
-  nb::gil_scoped_release released;
-  return squared_norm(weights.data(), length(weights) * length(weights, 1), n_threads);
+  return with_dtype(weights, kWeightTypes, [&]<class W>(std::type_identity<W>) {
+    nb::gil_scoped_release released;
+    return squared_norm(static_cast<const W*>(weights.data()), length(weights) * length(weights, 1), n_threads);
+  });
 }
 
 // The values as an array that owns them.
@@ -149,33 +154,25 @@ double dual_sum(const LinearProblem& problem) {
   return sum;
 }
 
-template <class W>
-void make_runner(PassRunner<W>* self, LinearProblem& problem, const Weights<W>& weights, const std::string& update,
-                 double tau, std::uint64_t seed, bool together) {
+// A PassRunner in the precision of its weights.
+using Runner = std::variant<std::unique_ptr<PassRunner<float>>, std::unique_ptr<PassRunner<double>>>;
+
+void make_runner(Runner* self, LinearProblem& problem, const Weights& weights, const std::string& update, double tau,
+                 std::uint64_t seed, bool together) {
   require(tau >= 0.0, "tau must not be negative");
-  const LinearWeights<W> w = view(problem, weights);
   const UpdateRule rule{machines::find_simplex_update(update), tau};
-  new (self) PassRunner<W>(problem.task(), w, &problem.dual(), rule, seed, together);
+  with_weights(problem, weights, [&]<class W>(const LinearWeights<W>& w) {
+    new (self) Runner(std::make_unique<PassRunner<W>>(problem.task(), w, &problem.dual(), rule, seed, together));
+  });
 }
 
-template <class W>
-auto run_pass(PassRunner<W>& self, bool all, double threshold, double relax, double margin, bool shuffle) {
+auto run_pass(Runner& self, bool all, double threshold, double relax, double margin, bool shuffle) {
   require(threshold >= 0.0 && margin >= 0.0, "threshold and margin must not be negative");
   require(0.0 < relax && relax < 2.0, "relax must be between 0 and 2");
   nb::gil_scoped_release released;
-  const PassResult r = self.pass(all, {threshold, relax, margin, shuffle});
+  const PassRule rule{threshold, relax, margin, shuffle};
+  const PassResult r = std::visit([&](auto& runner) { return runner->pass(all, rule); }, self);
   return std::tuple(r.visits, r.updates, r.active, r.violation, r.total, r.change, r.gap);
-}
-
-template <class W>
-void bind_runner(nb::module_& m, const char* name) {
-  nb::class_<PassRunner<W>>(m, name)
-      .def("__init__", &make_runner<W>, "problem"_a, "weights"_a.noconvert(), "update"_a, "tau"_a, "seed"_a,
-           "together"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
-      .def("part", &PassRunner<W>::part, "Go on without threads.")
-      .def("run", &run_pass<W>, "all"_a, "threshold"_a, "relax"_a, "margin"_a, "shuffle"_a,
-           "One pass, over all samples or the active ones; returns (visits, updates, active, violation, total, change "
-           "of the dual, gap as far as seen).");
 }
 
 template <class I>
@@ -194,21 +191,24 @@ void bind_linear(nb::module_& m) {
               "n_threads"_a, "parts"_a = 1, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>());
   bind_sparse_problem<std::int32_t>(problem);
   bind_sparse_problem<std::int64_t>(problem);
-  problem.def("measure", &measure<float>, "weights"_a.noconvert(), "step"_a = 1)
-      .def("measure", &measure<double>, "weights"_a.noconvert(), "step"_a = 1,
+  problem.def("measure", &measure, "weights"_a.noconvert(), "step"_a = 1,
            "Measures every step-th sample with fixed weights: (largest violation, largest gain / C, gap, loss), the "
            "last two as sums.")
-      .def("rebuild", &rebuild<float>, "weights"_a.noconvert())
-      .def("rebuild", &rebuild<double>, "weights"_a.noconvert(), "Computes the weights from the dual alone.")
+      .def("rebuild", &rebuild, "weights"_a.noconvert(), "Computes the weights from the dual alone.")
       .def("dual", &dual_arrays, "alpha as (indptr, classes, values).")
       .def("set_dual", &set_dual, "indptr"_a.noconvert(), "classes"_a.noconvert(), "values"_a.noconvert())
       .def("dual_sum", &dual_sum, "sum_i alpha_{i,y_i}")
       .def("support", [](const LinearProblem& self) { return self.dual().support(); },
            "Number of samples with alpha_i != 0.");
-  m.def("squared_norm", &norm<float>, "weights"_a.noconvert(), "n_threads"_a = 1);
-  m.def("squared_norm", &norm<double>, "weights"_a.noconvert(), "n_threads"_a = 1, "|W|^2 in float64.");
-  bind_runner<float>(m, "PassRunner32");
-  bind_runner<double>(m, "PassRunner64");
+  m.def("squared_norm", &norm, "weights"_a.noconvert(), "n_threads"_a = 1, "|W|^2 in float64.");
+  nb::class_<Runner>(m, "PassRunner")
+      .def("__init__", &make_runner, "problem"_a, "weights"_a.noconvert(), "update"_a, "tau"_a, "seed"_a,
+           "together"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
+      .def("part", [](Runner& self) { std::visit([](auto& runner) { runner->part(); }, self); },
+           "Go on without threads.")
+      .def("run", &run_pass, "all"_a, "threshold"_a, "relax"_a, "margin"_a, "shuffle"_a,
+           "One pass, over all samples or the active ones; returns (visits, updates, active, violation, total, change "
+           "of the dual, gap as far as seen).");
 }
 
 }  // namespace multimargin::bind

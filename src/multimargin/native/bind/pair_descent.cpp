@@ -11,7 +11,6 @@ namespace {
 
 using namespace solvers;
 
-using Store = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Found = std::tuple<Index, double, Index>;
 
 void check_room(const WritableKernelRows& K, Index q, const kernel::WorkingSetKernel* kernel) {
@@ -20,7 +19,7 @@ void check_room(const WritableKernelRows& K, Index q, const kernel::WorkingSetKe
   require(!kernel || kernel->size() == q, "kernel must be of the samples of G");
 }
 
-void check_store(const WritableKernelRows& K, const Store& store, const Ids& slots, const Ids& columns, Index q) {
+void check_store(const WritableKernelRows& K, const AnyMatrix& store, const Ids& slots, const Ids& columns, Index q) {
   require(store.dtype() == K.dtype(), "store must have the dtype of K");
   require(length(slots) == q && length(columns) == q, "slots and columns must have one value per row of G");
   require(all_within(slots.data(), q, -1, length(store)), "slots must be -1 or rows of store");
@@ -40,7 +39,7 @@ void check_point(const Matrix& G, const Matrix& alpha, const ConstVector& diag, 
 
 Found pair_descent(const WritableKernelRows& K, const ConstVector& diag, const Matrix& G, const Matrix& alpha,
                    const ConstVector& low, const ConstVector& high, double eps, Index max_iter, Index most_work,
-                   const kernel::WorkingSetKernel* kernel, const std::optional<Store>& store,
+                   const kernel::WorkingSetKernel* kernel, const std::optional<AnyMatrix>& store,
                    const std::optional<Ids>& slots, const std::optional<Ids>& columns) {
   const Index q = length(G);
   check_point(G, alpha, diag, low, high);

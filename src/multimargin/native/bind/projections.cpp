@@ -21,22 +21,9 @@ using Found = std::tuple<Index, double>;
 
 Found found(const IterationResult& result) { return {result.iterations, result.closeness}; }
 
-void make_gradient_options(GradientOptions* self, double eps, Index max_iter, double rho_min, double rho_max,
-                           Index memory, Index patience, const std::string& initial_step) {
-  GradientOptions options{eps, max_iter, rho_min, rho_max, memory, patience, initial_step};
-  options.check();
-  new (self) GradientOptions(std::move(options));
-}
-
-void make_projection_options(ProjectionOptions* self, double eps, Index max_iter, double rho, Index period,
-                             double flat) {
-  const ProjectionOptions options{eps, max_iter, rho, period, flat};
-  options.check();
-  new (self) ProjectionOptions(options);
-}
-
 Found projected_gradient(const std::string& machine, const KernelRows& K, const Matrix& G, const Matrix& alpha,
                          const Labels& y, const ConstVector& C, const GradientOptions& options) {
+  options.check();
   check_state(ConstMatrix(G), alpha, y, C);
   const Index q = length(G), m = length(G, 1);
   require(length(K) == q && length(K, 1) == q, "K must be square, with one row per row of G");
@@ -77,6 +64,7 @@ Found with_balanced_block(const KernelRows& K, const Matrix& G, const Matrix& al
 Found variable_projection(const KernelRows& K, const Matrix& G, const Matrix& alpha, const ConstVector& low,
                           const ConstVector& high, const ProjectionOptions& options, const std::string& projection,
                           int n_threads) {
+  options.check();
   const int threads = checked_threads(n_threads);
   return with_balanced_block(K, G, alpha, low, high, projection, [&](const auto& block, BalancedSet set) {
     return VariableProjection(block, std::move(set), options, threads).run();
@@ -86,6 +74,7 @@ Found variable_projection(const KernelRows& K, const Matrix& G, const Matrix& al
 Found balanced_gradient(const KernelRows& K, const Matrix& G, const Matrix& alpha, const ConstVector& low,
                         const ConstVector& high, const GradientOptions& options, const std::string& projection,
                         int n_threads) {
+  options.check();
   const int threads = checked_threads(n_threads);
   return with_balanced_block(K, G, alpha, low, high, projection, [&](const auto& block, BalancedSet set) {
     return ProjectedGradient(BalancedBlock(block, std::move(set), threads), options).run();
@@ -105,10 +94,11 @@ void project_balanced(const ConstVector& w, const ConstVector& low, const ConstV
 
 void bind_projections(nb::module_& m) {
   nb::class_<GradientOptions>(m, "GradientOptions", "How the projected gradient method runs.")
-      .def("__init__", &make_gradient_options, nb::kw_only(), "eps"_a, "max_iter"_a, "rho_min"_a, "rho_max"_a,
-           "memory"_a, "patience"_a, "initial_step"_a);
+      .def(nb::init<double, Index, double, double, Index, Index, std::string>(), nb::kw_only(), "eps"_a,
+           "max_iter"_a, "rho_min"_a, "rho_max"_a, "memory"_a, "patience"_a, "initial_step"_a);
   nb::class_<ProjectionOptions>(m, "ProjectionOptions", "How the variable projection method runs.")
-      .def("__init__", &make_projection_options, nb::kw_only(), "eps"_a, "max_iter"_a, "rho"_a, "period"_a, "flat"_a);
+      .def(nb::init<double, Index, double, Index, double>(), nb::kw_only(), "eps"_a, "max_iter"_a, "rho"_a,
+           "period"_a, "flat"_a);
   m.def("projected_gradient", &projected_gradient, "machine"_a, "K"_a.noconvert(), "G"_a.noconvert(),
         "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "options"_a,
         "Solves the block in place by the projected gradient method; returns (iterations, max g_i / c_i).");

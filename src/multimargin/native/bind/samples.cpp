@@ -41,51 +41,41 @@ void bind_platform(nb::module_& m) {
   m.def("instruction_set", &instruction_set, "The instruction set picked for this machine.");
 }
 
-template <template <class> class Dense, class T>
-std::unique_ptr<Samples> make_dense(ConstMatrixOf<T> x, Index n, Index d) {
+constexpr const char* kDataTypes = "data must be float32 or float64";
+
+template <template <class> class Dense>
+std::unique_ptr<Samples> make_dense(const AnyMatrix& x, Index n, Index d) {
   require(d >= 1, "samples need at least one feature");
   blas::to_int(d);
-  return std::make_unique<Dense<T>>(x.data(), n, d, std::make_shared<ConstMatrixOf<T>>(x));
+  return with_dtype(x, kDataTypes, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Samples> {
+    return std::make_unique<Dense<T>>(static_cast<const T*>(x.data()), n, d, std::make_shared<AnyMatrix>(x));
+  });
 }
 
-template <class T>
-void bind_dense(nb::module_& m) {
-  using X = ConstMatrixOf<T>;
-  m.def("dense_product", [](X x) { return make_dense<DenseProduct, T>(x, length(x), length(x, 1)); },
-        "X"_a.noconvert(), "Dense samples X (n, d), not copied; inner products by BLAS.");
-  m.def("dense_direct", [](X xt) { return make_dense<DenseDirect, T>(xt, length(xt, 1), length(xt)); },
-        "Xt"_a.noconvert(), "Dense samples Xt (d, n), not copied; differences or products summed directly.");
-}
-
-// Checks a CSR matrix of n rows and d columns.
-template <class T, class I>
-Compressed<T, I> check_compressed(const ConstVectorOf<T>& data, const ConstVectorOf<I>& indices,
-                                  const ConstVectorOf<I>& pointers, Index n, Index d) {
+// Checks the positions of a CSR matrix of n rows and d columns with so many stored entries.
+template <class I>
+void check_positions(const ConstVectorOf<I>& indices, const ConstVectorOf<I>& pointers, Index n, Index d,
+                     Index stored) {
   const I* p = pointers.data();
   require(length(pointers) == n + 1, "csr: indptr has the wrong length");
   require(p[0] == 0, "csr: indptr must start at 0");
   require(std::is_sorted(p, p + n + 1), "csr: indptr must not decrease");
-  require(p[n] <= length(data) && p[n] <= length(indices), "csr: indptr exceeds data or indices");
+  require(p[n] <= stored && p[n] <= length(indices), "csr: indptr exceeds data or indices");
   require(all_within(indices.data(), p[n], 0, d), "csr: an index is out of range");
-  return {data.data(), indices.data(), p};
 }
 
-template <class T, class I>
-std::unique_ptr<Samples> make_sparse(ConstVectorOf<T> data, ConstVectorOf<I> indices, ConstVectorOf<I> indptr, Index n,
-                                     Index d) {
+template <class I>
+std::unique_ptr<Samples> make_sparse(const AnyVector& data, const ConstVectorOf<I>& indices,
+                                     const ConstVectorOf<I>& indptr, Index n, Index d) {
   require(n >= 0 && d >= 1, "sparse: n must not be negative and d at least 1");
   require(n <= std::numeric_limits<I>::max(), "sparse: n must fit the type of the indices");
-  const auto rows = check_compressed(data, indices, indptr, n, d);
-  const auto owner = std::make_shared<std::tuple<decltype(data), std::array<decltype(indices), 2>>>(
-      data, std::array{indices, indptr});
-  nb::gil_scoped_release released;
-  return std::make_unique<SparseSamples<T, I>>(rows, n, d, owner);
-}
-
-template <class T, class I>
-void bind_sparse(nb::module_& m) {
-  m.def("sparse", &make_sparse<T, I>, "data"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(), "n"_a,
-        "d"_a, "Sparse samples (n, d) as CSR arrays, not copied; no entry may be stored twice.");
+  check_positions(indices, indptr, n, d, length(data));
+  const auto owner = std::make_shared<std::tuple<AnyVector, ConstVectorOf<I>, ConstVectorOf<I>>>(data, indices, indptr);
+  return with_dtype(data, kDataTypes, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Samples> {
+    const Compressed<T, I> rows{static_cast<const T*>(data.data()), indices.data(), indptr.data()};
+    nb::gil_scoped_release released;
+    return std::make_unique<SparseSamples<T, I>>(rows, n, d, owner);
+  });
 }
 
 void check_integer_form(Index d, double scale) {
@@ -94,13 +84,11 @@ void check_integer_form(Index d, double scale) {
 }
 
 template <class S>
-void bind_integers(nb::module_& m) {
-  m.def("integers", [](ConstMatrixOf<S> x, double scale) -> std::unique_ptr<Samples> {
-    check_integer_form(length(x, 1), scale);
-    auto owner = std::make_shared<ConstMatrixOf<S>>(x);
-    nb::gil_scoped_release released;
-    return std::make_unique<IntegerSamples<S>>(x.data(), length(x), length(x, 1), scale, owner);
-  }, "X"_a.noconvert(), "scale"_a, "Dense samples scale * X (n, d), small integers kept as such; exact products.");
+std::unique_ptr<Samples> make_integers(const ConstMatrixOf<S>& x, double scale) {
+  check_integer_form(length(x, 1), scale);
+  auto owner = std::make_shared<ConstMatrixOf<S>>(x);
+  nb::gil_scoped_release released;
+  return std::make_unique<IntegerSamples<S>>(x.data(), length(x), length(x, 1), scale, owner);
 }
 
 template <class I>
@@ -108,11 +96,12 @@ std::unique_ptr<Samples> make_binary(ConstVectorOf<I> indices, ConstVectorOf<I> 
                                      double scale) {
   check_integer_form(d, scale);
   require(n >= 0, "binary: n must not be negative");
-  const auto csr = check_compressed(indices, indices, indptr, n, d);
+  check_positions(indices, indptr, n, d, length(indices));
   nb::gil_scoped_release released;
   ActiveFeatures rows;
+  const I *columns = indices.data(), *starts = indptr.data();
   for (Index i = 0; i < n; ++i) {
-    rows.features.insert(rows.features.end(), csr.indices + csr.begin(i), csr.indices + csr.end(i));
+    rows.features.insert(rows.features.end(), columns + starts[i], columns + starts[i + 1]);
     rows.end_row();
   }
   return std::make_unique<BinarySamples>(std::move(rows), d, scale);
@@ -131,50 +120,56 @@ std::unique_ptr<Samples> make_dense_binary(const ConstMatrixOf<std::uint8_t>& x,
   return std::make_unique<BinarySamples>(std::move(rows), d, scale);
 }
 
+// What there is for each type of the indices of sparse data.
 template <class I>
-void bind_binary(nb::module_& m) {
+void bind_indexed(nb::module_& m) {
+  m.def("sparse", &make_sparse<I>, "data"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(), "n"_a, "d"_a,
+        "Sparse samples (n, d) as CSR arrays, not copied; no entry may be stored twice.");
   m.def("binary", &make_binary<I>, "indices"_a.noconvert(), "indptr"_a.noconvert(), "n"_a, "d"_a, "scale"_a,
         "Samples (n, d) that are `scale` at the places of a CSR matrix, 0 elsewhere; none may be named twice.");
 }
 
-template <class T, class S>
-void bind_to_grid(nb::module_& m) {
-  m.def("to_grid", [](const ConstVectorOf<T>& x, double scale, Array<S, 1> out) {
-    require(length(out) == length(x), "out: one integer for each value expected");
+auto range_on_grid(const AnyVector& x, double scale) {
+  return with_dtype(x, kDataTypes, [&]<class T>(std::type_identity<T>) {
     nb::gil_scoped_release released;
-    to_grid(x.data(), length(x), scale, out.data());
-  }, "x"_a.noconvert(), "scale"_a, "out"_a.noconvert(), "out[i] = round(x[i] / scale) of values on the grid.");
+    return grid_range(static_cast<const T*>(x.data()), length(x), scale);
+  });
 }
 
-template <class T>
-void bind_grid(nb::module_& m) {
-  m.def("grid_range", [](const ConstVectorOf<T>& x, double scale) {
+template <class S>
+void convert_to_grid(const AnyVector& x, double scale, const Array<S, 1>& out) {
+  require(length(out) == length(x), "out: one integer for each value expected");
+  with_dtype(x, kDataTypes, [&]<class T>(std::type_identity<T>) {
     nb::gil_scoped_release released;
-    return grid_range(x.data(), length(x), scale);
-  }, "x"_a.noconvert(), "scale"_a, "Smallest and largest integer and 0, if all x are integers times scale, else None.");
-  bind_to_grid<T, std::uint8_t>(m);
-  bind_to_grid<T, std::int8_t>(m);
-  bind_to_grid<T, std::int16_t>(m);
+    to_grid(static_cast<const T*>(x.data()), length(x), scale, out.data());
+  });
+}
+
+// What there is for each type of small integers.
+template <class S>
+void bind_integers(nb::module_& m) {
+  m.def("integers", &make_integers<S>, "X"_a.noconvert(), "scale"_a,
+        "Dense samples scale * X (n, d), small integers kept as such; exact products.");
+  m.def("to_grid", &convert_to_grid<S>, "x"_a.noconvert(), "scale"_a, "out"_a.noconvert(),
+        "out[i] = round(x[i] / scale) of values on the grid.");
 }
 
 }  // namespace
 
 void bind_samples(nb::module_& m) {
   bind_platform(m);
-  bind_dense<float>(m);
-  bind_dense<double>(m);
+  m.def("dense_product", [](const AnyMatrix& x) { return make_dense<DenseProduct>(x, length(x), length(x, 1)); },
+        "X"_a.noconvert(), "Dense samples X (n, d), not copied; inner products by BLAS.");
+  m.def("dense_direct", [](const AnyMatrix& xt) { return make_dense<DenseDirect>(xt, length(xt, 1), length(xt)); },
+        "Xt"_a.noconvert(), "Dense samples Xt (d, n), not copied; differences or products summed directly.");
   bind_integers<std::uint8_t>(m);
   bind_integers<std::int8_t>(m);
   bind_integers<std::int16_t>(m);
   m.def("binary", &make_dense_binary, "X"_a.noconvert(), "scale"_a, "Samples (n, d): `scale` if X is not 0, else 0.");
-  bind_binary<std::int32_t>(m);
-  bind_binary<std::int64_t>(m);
-  bind_grid<float>(m);
-  bind_grid<double>(m);
-  bind_sparse<float, std::int32_t>(m);
-  bind_sparse<float, std::int64_t>(m);
-  bind_sparse<double, std::int32_t>(m);
-  bind_sparse<double, std::int64_t>(m);
+  bind_indexed<std::int32_t>(m);
+  bind_indexed<std::int64_t>(m);
+  m.def("grid_range", &range_on_grid, "x"_a.noconvert(), "scale"_a,
+        "Smallest and largest integer and 0, if all x are integers times scale, else None.");
 }
 
 }  // namespace multimargin::bind

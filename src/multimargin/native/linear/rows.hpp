@@ -141,29 +141,28 @@ class DenseLinearRows final : public LinearRows {
       throw std::invalid_argument("dense rows have 2^31 - 1 features at most");
     Index total = 0;
     for (Index k = 0; k < n * d; ++k) total += values[k] != T{0};
+    full_ = 10 * total >= kFull * n * d;
     if (4 * total <= n * d) list(total);
-    if (10 * total >= kFull * n * d) {
-      every_.resize(d);
-      std::iota(every_.begin(), every_.end(), 0);
+    if (full_) {
+      columns_.resize(d);
+      std::iota(columns_.begin(), columns_.end(), 0);
       floats_ = as_floats(values, n * d);
     }
   }
   Index longest() const override { return d_; }
 
   void load(Index i, LinearRow<float>& row) const override {
-    if (!floats_.empty()) return refer(row, floats_.data() + i * d_, every_.data(), d_);
-    if (starts_.empty()) return fill(i, row);
-    const std::size_t first = starts_[i], last = starts_[i + 1];
-    refer(row, listed_.data() + first, columns_.data() + first, static_cast<Index>(last - first));
+    if (floats_.empty()) return fill(i, row);
+    if (starts_.empty()) return refer(row, floats_.data() + i * d_, columns_.data(), d_);
+    refer(row, floats_.data() + starts_[i], columns_.data() + starts_[i], starts_[i + 1] - starts_[i]);
   }
   void load(Index i, LinearRow<double>& row) const override { fill(i, row); }
 
   void prefetch(Index i, bool single) const override {
-    if (single && !floats_.empty()) return prefetch_values(floats_.data() + i * d_, d_);
-    if (!single || starts_.empty()) return prefetch_values(values_ + i * d_, d_);
-    const std::size_t first = starts_[i], last = starts_[i + 1];
-    prefetch_values(listed_.data() + first, static_cast<Index>(last - first));
-    prefetch_values(columns_.data() + first, static_cast<Index>(last - first));
+    if (!single || floats_.empty()) return prefetch_values(values_ + i * d_, d_);
+    if (starts_.empty()) return prefetch_values(floats_.data() + i * d_, d_);
+    prefetch_values(floats_.data() + starts_[i], starts_[i + 1] - starts_[i]);
+    prefetch_values(columns_.data() + starts_[i], starts_[i + 1] - starts_[i]);
   }
 
  private:
@@ -172,7 +171,7 @@ class DenseLinearRows final : public LinearRows {
   template <class W>
   void fill(Index i, LinearRow<W>& row) const {
     const T* x = values_ + i * d_;
-    if (!every_.empty()) return refer(row, x, every_.data(), d_);
+    if (full_) return refer(row, x, columns_.data(), d_);
     W* values = row.own_values.data();
     std::int32_t* columns = row.own_columns.data();
     Index count = 0;
@@ -186,25 +185,24 @@ class DenseLinearRows final : public LinearRows {
 
   void list(Index total) {
     starts_.reserve(n_ + 1);
-    listed_.reserve(total);
+    floats_.reserve(total);
     columns_.reserve(total);
     starts_.push_back(0);
     for (Index i = 0; i < n_; ++i) {
       for (Index f = 0; f < d_; ++f)
         if (const T x = values_[i * d_ + f]; x != T{0}) {
-          listed_.push_back(static_cast<float>(x));
+          floats_.push_back(static_cast<float>(x));
           columns_.push_back(static_cast<std::int32_t>(f));
         }
-      starts_.push_back(listed_.size());
+      starts_.push_back(static_cast<Index>(floats_.size()));
     }
   }
 
   const T* values_;
-  std::vector<std::int32_t> every_;  // 0..d-1, if all values are used
-  std::vector<float> floats_;        // as_floats, if all values are used
-  std::vector<float> listed_;
-  std::vector<std::int32_t> columns_;
-  std::vector<std::size_t> starts_;  // empty if nothing is listed
+  bool full_;                          // all values are used
+  std::vector<float> floats_;          // as_floats if full, or the list; may be empty
+  std::vector<std::int32_t> columns_;  // 0..d-1 if full, or those of the list
+  std::vector<Index> starts_;          // of the list's rows; empty if nothing is listed
 };
 
 template <class T, class I>
@@ -212,35 +210,32 @@ class SparseLinearRows final : public LinearRows {
  public:
   SparseLinearRows(const T* values, const I* columns, const I* starts, Index n, Index d, double constant)
       : LinearRows(n, d, constant), values_(values), columns_(columns), starts_(starts) {
-    for (Index i = 0; i < n; ++i) {
-      const Index length = static_cast<Index>(starts[i + 1] - starts[i]);
-      longest_ = length > longest_ ? length : longest_;
-    }
+    for (Index i = 0; i < n; ++i) longest_ = std::max(longest_, count(i));
     floats_ = as_floats(values + starts[0], static_cast<Index>(starts[n] - starts[0]));
   }
   Index longest() const override { return longest_; }
 
   void load(Index i, LinearRow<float>& row) const override {
     if (floats_.empty()) return fill(i, row);
-    const Index first = static_cast<Index>(starts_[i]), count = static_cast<Index>(starts_[i + 1]) - first;
-    refer(row, floats_.data() + first - starts_[0], columns_ + first, count);
+    refer(row, floats_.data() + first(i) - starts_[0], columns_ + first(i), count(i));
   }
   void load(Index i, LinearRow<double>& row) const override { fill(i, row); }
 
   void prefetch(Index i, bool single) const override {
-    const Index first = static_cast<Index>(starts_[i]), count = static_cast<Index>(starts_[i + 1]) - first;
     if (single && !floats_.empty())
-      prefetch_values(floats_.data() + first - starts_[0], count);
+      prefetch_values(floats_.data() + first(i) - starts_[0], count(i));
     else
-      prefetch_values(values_ + first, count);
-    prefetch_values(columns_ + first, count);
+      prefetch_values(values_ + first(i), count(i));
+    prefetch_values(columns_ + first(i), count(i));
   }
 
  private:
+  Index first(Index i) const { return static_cast<Index>(starts_[i]); }
+  Index count(Index i) const { return static_cast<Index>(starts_[i + 1]) - first(i); }
+
   template <class W>
   void fill(Index i, LinearRow<W>& row) const {
-    const Index first = static_cast<Index>(starts_[i]);
-    refer(row, values_ + first, columns_ + first, static_cast<Index>(starts_[i + 1]) - first);
+    refer(row, values_ + first(i), columns_ + first(i), count(i));
   }
 
   const T* values_;

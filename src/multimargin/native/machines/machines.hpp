@@ -11,17 +11,15 @@
 
 namespace multimargin::machines {
 
-template <class First, class... Others, class Work>
-auto with_machine_of(std::string_view name, Work& work) {
-  if constexpr (sizeof...(Others) > 0)
-    if (name != First::kName) return with_machine_of<Others...>(name, work);
-  return work(std::type_identity<First>{});
+template <class Machine, class Work>
+auto call_for(Work& work) {
+  return work(std::type_identity<Machine>{});
 }
 
 template <class... Machines, class Work>
 auto with_one_of(std::string_view name, Work& work) {
-  static constexpr std::array<Choice<bool>, sizeof...(Machines)> names = {{{Machines::kName, true}...}};
-  return with_machine_of<Machines...>(find_choice("machine", name, names).name, work);
+  const std::array calls = {Choice{Machines::kName, &call_for<Machines, Work>}...};
+  return find_choice("machine", name, calls).value(work);
 }
 
 // Calls work(std::type_identity<Machine>{}) for the machine of that name, one of those whose rows can be solved one at

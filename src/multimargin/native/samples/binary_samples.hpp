@@ -102,7 +102,7 @@ class BinarySamples final : public Samples,
   }
 
   Expansion expansion(Comparison comparison) const override {
-    const double* norms = comparison == Comparison::product ? nullptr : squared_norms().data();
+    const double* norms = comparison == Comparison::product ? nullptr : this->norms(comparison);
     return {norms, -2.0, comparison == Comparison::l1_distance ? scale_ : scale_ * scale_, static_cast<double>(most_)};
   }
 
@@ -150,7 +150,7 @@ class BinarySamples final : public Samples,
   };
 
  protected:
-  std::vector<double> compute_squared_norms() const override {
+  std::vector<double> compute_norms(Comparison) const override {
     std::vector<double> norms(n());
     for (Index i = 0; i < n(); ++i) norms[i] = static_cast<double>(rows_.count(i));
     return norms;

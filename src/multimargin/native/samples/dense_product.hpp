@@ -71,7 +71,7 @@ class DenseProduct final : public FloatSamples<DenseProduct<T>, T> {
 
   Expansion expansion(Comparison comparison) const override {
     if (comparison != Comparison::squared_distance) return {};
-    return {this->squared_norms().data(), -2.0};
+    return {this->norms(comparison), -2.0};
   }
 
   TileShape tile_shape(Index q, Index width, bool split_rows) const override {
@@ -123,7 +123,7 @@ class DenseProduct final : public FloatSamples<DenseProduct<T>, T> {
   };
 
  protected:
-  std::vector<double> compute_squared_norms() const override {
+  std::vector<double> compute_norms(Comparison) const override {
     std::vector<double> norms(this->n());
     row_squared_norms(x_, this->n(), this->d(), norms.data());
     return norms;

@@ -55,7 +55,7 @@ class IntegerSamples final : public Samples,
 
   Expansion expansion(Comparison comparison) const override {
     if (comparison == Comparison::l1_distance) throw std::logic_error("integer products give no L1 distance");
-    return {comparison == Comparison::product ? nullptr : squared_norms().data(), -2.0, scale_ * scale_};
+    return {comparison == Comparison::product ? nullptr : this->norms(comparison), -2.0, scale_ * scale_};
   }
 
   TileShape tile_shape(Index q, Index width, bool split_rows) const override {
@@ -104,7 +104,7 @@ class IntegerSamples final : public Samples,
   };
 
  protected:
-  std::vector<double> compute_squared_norms() const override {
+  std::vector<double> compute_norms(Comparison) const override {
     std::vector<double> norms(n());
     integer_norms(x_, n(), d(), norms.data());
     return norms;

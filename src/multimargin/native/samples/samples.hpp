@@ -35,10 +35,11 @@ class Samples {
   Index n() const { return n_; }
   Index d() const { return d_; }
 
-  // |x_i|^2 in double and raw units, computed at the first call.
-  const std::vector<double>& squared_norms() const {
-    std::call_once(norms_once_, [this] { norms_ = compute_squared_norms(); });
-    return norms_;
+  // |x_i|_1 for L1 distances, else |x_i|^2, of all rows in double and raw units, computed at the first call.
+  const double* norms(Comparison comparison) const {
+    Norms& norms = norms_[comparison == Comparison::l1_distance];
+    std::call_once(norms.once, [&] { norms.values = compute_norms(comparison); });
+    return norms.values.data();
   }
 
   // The factors of a normalised kernel, one per row; null means ones. They are set before the samples are used.
@@ -71,15 +72,19 @@ class Samples {
 
  protected:
   virtual std::unique_ptr<Samples> copy_rows(const Index* ids, Index count) const = 0;
-  virtual std::vector<double> compute_squared_norms() const { return {}; }
+  virtual std::vector<double> compute_norms(Comparison) const { return {}; }
 
   static constexpr double transform_flops = 20;  // exp and the like
 
  private:
+  struct Norms {
+    std::once_flag once;
+    std::vector<double> values;
+  };
+
   Index n_, d_;
   std::vector<double> scale_;
-  mutable std::once_flag norms_once_;
-  mutable std::vector<double> norms_;
+  mutable Norms norms_[2];
 };
 
 // One thread's maker of tiles: some rows of samples `a` against a range of rows of samples `b`.

@@ -89,8 +89,7 @@ class SparseSamples final : public SparseRows {
   // |a-b|_1 = |a|_1 + |b|_1 + sum over common features of (|a-b| - |a| - |b|).
   Expansion expansion(Comparison comparison) const override {
     if (comparison == Comparison::product) return {};
-    if (comparison == Comparison::squared_distance) return {this->squared_norms().data(), -2.0};
-    return {l1_norms().data(), 1.0};
+    return {this->norms(comparison), comparison == Comparison::squared_distance ? -2.0 : 1.0};
   }
 
   // One row at a time. Its sums fit the second-level cache. Tiles are not too narrow, because finding where a tile cuts
@@ -118,8 +117,14 @@ class SparseSamples final : public SparseRows {
   Index nnz() const override { return rows_.pointers[this->n()]; }
 
  protected:
-  std::vector<double> compute_squared_norms() const override {
-    return row_sums([](double x) { return x * x; });
+  std::vector<double> compute_norms(Comparison comparison) const override {
+    std::vector<double> sums(this->n());
+    for (Index i = 0; i < this->n(); ++i)
+      for (Index p = rows_.begin(i); p < rows_.end(i); ++p) {
+        const auto x = static_cast<double>(rows_.data[p]);
+        sums[i] += comparison == Comparison::l1_distance ? std::fabs(x) : x * x;
+      }
+    return sums;
   }
 
  private:
@@ -162,24 +167,9 @@ class SparseSamples final : public SparseRows {
     for (; p < last; ++p) sums[indices[p] - begin] += term(columns_.data[p]);
   }
 
-  template <class Term>
-  std::vector<double> row_sums(Term term) const {
-    std::vector<double> sums(this->n());
-    for (Index i = 0; i < this->n(); ++i)
-      for (Index p = rows_.begin(i); p < rows_.end(i); ++p) sums[i] += term(static_cast<double>(rows_.data[p]));
-    return sums;
-  }
-
-  const std::vector<double>& l1_norms() const {
-    std::call_once(l1_once_, [this] { l1_norms_ = row_sums([](double x) { return std::fabs(x); }); });
-    return l1_norms_;
-  }
-
   Compressed<T, I> rows_;
   CompressedCopy<T, I> columns_;
   std::shared_ptr<const void> owner_;
-  mutable std::once_flag l1_once_;
-  mutable std::vector<double> l1_norms_;
 };
 
 }  // namespace multimargin::samples

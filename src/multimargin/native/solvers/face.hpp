@@ -148,25 +148,13 @@ class Face {
     const double* x = v.data();
     double* y = out.data();
     for (const Index u : sizes_) {
-      add_product(H, u, x, y);
-      H += u * u;
+      Index i = 0;
+      for (; i + 4 <= u; i += 4, H += 4 * u)
+        add_four_rows(H, H + u, H + 2 * u, H + 3 * u, x[i], x[i + 1], x[i + 2], x[i + 3], u, y);
+      for (; i < u; ++i, H += u) add_scaled(H, u, x[i], y);
       x += u;
       y += u;
     }
-  }
-
-  static MULTIMARGIN_CLONES void add_product(const T* __restrict H, Index u, const double* __restrict x,
-                                             double* __restrict y) {
-    Index i = 0;
-    for (; i + 4 <= u; i += 4) {
-      const T *a = H + i * u, *b = a + u, *c = b + u, *d = c + u;
-      const double p = x[i], q = x[i + 1], r = x[i + 2], s = x[i + 3];
-      for (Index j = 0; j < u; ++j)
-        y[j] += (p * static_cast<double>(a[j]) + q * static_cast<double>(b[j])) +
-                (r * static_cast<double>(c[j]) + s * static_cast<double>(d[j]));
-    }
-    for (; i < u; ++i)
-      for (Index j = 0; j < u; ++j) y[j] += x[i] * static_cast<double>(H[i * u + j]);
   }
 
   // Subtracts the mean over a sample's variables.

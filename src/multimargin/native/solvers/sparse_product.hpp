@@ -1,19 +1,9 @@
 // Products of a symmetric kernel block with a vector that is mostly zero: only the rows of its non-zeros are read.
 #pragma once
 
-#include "base/platform.hpp"
+#include "base/row_loops.hpp"
 
 namespace multimargin::solvers {
-
-// sum[j] += a0 row0[j] + ... + a3 row3[j], in double.
-template <class T>
-MULTIMARGIN_CLONES void add_four_rows(const T* __restrict row0, const T* __restrict row1, const T* __restrict row2,
-                                      const T* __restrict row3, double a0, double a1, double a2, double a3, Index n,
-                                      double* __restrict sum) {
-  for (Index j = 0; j < n; ++j)
-    sum[j] += (a0 * static_cast<double>(row0[j]) + a1 * static_cast<double>(row1[j])) +
-              (a2 * static_cast<double>(row2[j]) + a3 * static_cast<double>(row3[j]));
-}
 
 // out = K v over the entries v_k != 0, on tiles of columns, in O(q nnz(v)). The result does not depend on the number of
 // threads.
