@@ -79,6 +79,7 @@ def test_any_cache_gives_the_same_optimum(cache_size, method, digits):
         assert last.hits == 0
 
 
+@pytest.mark.slow
 def test_a_larger_cache_computes_fewer_rows(digits):
     X, y = digits
     rows = [
@@ -104,6 +105,7 @@ def test_units():
     assert np.isfinite(available_bytes())
 
 
+@pytest.mark.slow
 def test_prediction_is_blocked():
     """No n_support x n matrix: 3,000 support vectors and 30,000 rows would need 360 MB in float32."""
     script = textwrap.dedent(

@@ -191,6 +191,7 @@ def test_impossible_tolerance_is_not_called_converged(digits, kernel):
     assert found.psi.max() < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_warm_start_is_cheaper(method, digits, kernel):
     X, y = digits

@@ -13,24 +13,42 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from multimargin import KernelSVC, LinearSVC
 
 pandas = pytest.importorskip("pandas")
 
 
+# Weights and repetitions must agree to 1e-7: a property of the optimum, so such models go close to it.
 @parametrize_with_checks(
-    [
-        KernelSVC(),
-        # Weights and repetitions must agree to 1e-7: a property of the optimum, so this one goes close to it.
-        KernelSVC(solver=SOLVERS["growing"], tol=1e-10, bias="regularized"),
-        LinearSVC(C=0.01, tol=1e-10, max_iter=-1),
-        LinearSVC(C=0.01, tol=1e-9, max_iter=-1, shrinking=False, subproblem="pivot", keep_dual=True),
-    ]
+    [KernelSVC(), KernelSVC(solver=SOLVERS["growing"], tol=1e-10, bias="regularized")],
 )
 def test_estimator_checks(estimator, check):
     check(estimator)
+
+
+PIVOT = LinearSVC(subproblem="pivot", shrinking=False, keep_dual=True)
+
+
+def linear_checks():
+    """All checks of the defaults but those of weights, and those of machines close to their optimum."""
+    exact = {"C": 0.01, "tol": 1e-10, "max_iter": -1}
+    for estimator, of_weights in (
+        (LinearSVC(), False),
+        (clone(PIVOT), False),
+        (LinearSVC(**exact), True),
+        (clone(PIVOT).set_params(**exact), True),
+    ):
+        for _, check in estimator_checks_generator(estimator):
+            name = check.func.__name__
+            if of_weights == name.startswith("check_sample_weight_equivalence"):
+                yield pytest.param(estimator, check, id=f"{estimator}-{name}")
+
+
+@pytest.mark.parametrize(("estimator", "check"), list(linear_checks()))
+def test_estimator_checks_of_the_linear_machine(estimator, check):
+    check(clone(estimator))
 
 
 def test_tags():

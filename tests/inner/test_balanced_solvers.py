@@ -163,6 +163,7 @@ def test_both_sides_do_the_same(name, dtype):
     np.testing.assert_allclose(a, b, atol=1e-6)
 
 
+@pytest.mark.slow
 @solvers
 def test_threads_change_nothing(name):
     case = Case(1, q=1500, gamma=2.0)

@@ -101,6 +101,7 @@ def test_pairs_that_are_not_listed_stay(sweeps, width):
     np.testing.assert_allclose(case.G[takes_part], case.gradient()[takes_part], atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["cpu", "numpy"])
 def test_a_solver_with_faces_is_certified(engine):
     case = Case()

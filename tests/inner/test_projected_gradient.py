@@ -161,6 +161,7 @@ def test_singular_kernel(side):
     assert problem.measures(alpha)[1].max() <= 1.01e-7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("staged", [True, False])
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("side", SIDES)

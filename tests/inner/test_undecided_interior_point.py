@@ -77,6 +77,7 @@ BLOCKS = {
 INDEFINITE = ("more nearly singular", "low rank")  # when K is rounded to float32, and C makes it matter
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kind", BLOCKS)
 def test_reaches_the_optimum(kind, dtype):
@@ -121,6 +122,7 @@ def test_is_asked_for_nearly_solved_blocks_only():
     assert not InteriorPoint(most=3).fits(block, 1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_iter", [1, 2, 4])
 def test_cut_short_it_is_no_worse(max_iter):
     """The first steps start from a point moved to the inside: such a result may be worse than the start."""

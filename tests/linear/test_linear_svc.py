@@ -153,6 +153,7 @@ def test_intercept_is_a_constant_feature(scaling, wine):
     np.testing.assert_allclose(model.intercept_, scaling * plain.coef_[:, -1], atol=1e-3)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(
     n=st.integers(2, 14), m=st.integers(2, 6), d=st.integers(1, 5), C=st.sampled_from([0.02, 1.0, 30.0]),

@@ -45,6 +45,7 @@ def fit_reference(optima, name, **options):
     return case["dual_opt"], model.fit(data["X"], data["y"], sample_weight=data["sample_weight"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["numpy", "cpu"])
 @pytest.mark.parametrize("bias", ["none", "reg", "free"])
 @pytest.mark.parametrize("machine", ["cs", "ww", "llw", "msvm2", "ovr"])
@@ -62,6 +63,7 @@ def test_the_method_reaches_the_papers_gap(optima, machine, bias, engine):
         np.testing.assert_allclose(model.dual_coef_.sum(axis=0), 0.0, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", ["B4", "Z3"])
 @pytest.mark.parametrize("bias", ["none", "free"])
 @pytest.mark.parametrize("machine", ["cs", "ww", "llw", "ovr"])

@@ -150,6 +150,7 @@ def test_the_row_itself(name, side, sample):
     np.testing.assert_allclose(RUN[side](name, sample), sample.best(), rtol=0, atol=accuracy * scale)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("name", ALL)
 @given(

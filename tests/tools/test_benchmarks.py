@@ -300,6 +300,7 @@ def test_subsets_of_classes_have_the_same_number_of_rows(text):
         assert len(np.unique(split.y_train)) == m
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_text")
 def test_figures_of_the_linear_machine(text, report):
     curves = blondel_figures.figure2(report, "text", (2, 6), repeats=1)
@@ -321,6 +322,7 @@ def test_synthetic_rows_are_sorted_and_distinct():
     np.testing.assert_allclose(sp.linalg.norm(X, axis=1), 1, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_scale_reports_memory_and_seconds_of_one_pass(text, tmp_path):
     X, y = text
