@@ -158,7 +158,7 @@ class _Interruptible:
 _running = []
 
 
-def interrupted(script, *args, after=0.4):
+def interrupted(script, *args, after=0.3):
     """Run a script that says "ready" and fits for long, send SIGINT; (seconds until heard, words printed).
 
     The signal is sent when the process has used ``after`` seconds of CPU time since it was ready: by then the

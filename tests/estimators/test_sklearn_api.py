@@ -28,22 +28,15 @@ def test_estimator_checks(estimator, check):
     check(estimator)
 
 
-PIVOT = LinearSVC(subproblem="pivot", shrinking=False, keep_dual=True)
-
-
 def linear_checks():
-    """All checks of the defaults but those of weights, and those of machines close to their optimum."""
-    exact = {"C": 0.01, "tol": 1e-10, "max_iter": -1}
-    for estimator, of_weights in (
-        (LinearSVC(), False),
-        (clone(PIVOT), False),
-        (LinearSVC(**exact), True),
-        (clone(PIVOT).set_params(**exact), True),
-    ):
+    """Every check; those of weights with machines close to their optimum, the others with the default tol."""
+    for options, tol in (({}, 1e-10), ({"subproblem": "pivot", "shrinking": False, "keep_dual": True}, 1e-9)):
+        estimator = LinearSVC(C=0.01, max_iter=-1, **options)
         for _, check in estimator_checks_generator(estimator):
             name = check.func.__name__
-            if of_weights == name.startswith("check_sample_weight_equivalence"):
-                yield pytest.param(estimator, check, id=f"{estimator}-{name}")
+            exact = name.startswith("check_sample_weight_equivalence")
+            used = clone(estimator).set_params(tol=tol) if exact else estimator
+            yield pytest.param(used, check, id=f"{used}-{name}")
 
 
 @pytest.mark.parametrize(("estimator", "check"), list(linear_checks()))

@@ -40,7 +40,7 @@ INTERRUPT = textwrap.dedent(
 
 
 def interrupt(threads, keep, rows):
-    return interrupted(INTERRUPT, str(threads), keep, str(rows), after=0.8)
+    return interrupted(INTERRUPT, str(threads), keep, str(rows))
 
 
 posix = pytest.mark.skipif(os.name != "posix", reason="SIGINT needs a POSIX system")
