@@ -27,8 +27,8 @@ def clusters(n=240, m=M, seed=0):
 class Case:
     """A block that is solved to a violation of 0.2: the classes near the margin are few."""
 
-    def __init__(self, dtype=np.float64, seed=0):
-        X, self.y = clusters(seed=seed)
+    def __init__(self, dtype=np.float64, seed=0, n=240):
+        X, self.y = clusters(n, seed=seed)
         self.K = kernel_matrix("rbf", X, gamma=0.2).astype(dtype)
         self.C = 4.0 * np.random.default_rng(seed).uniform(0.3, 3.0, len(self.y))
         self.alpha, self.G = np.zeros((len(self.y), M)), -one_hot(self.y, M)
@@ -104,7 +104,7 @@ def test_only_listed_pairs_move_and_have_their_gradient(dtype, sweeps):
 @pytest.mark.parametrize("reach", [0.0, 0.1, 0.5])
 def test_reaches_what_the_specification_reaches(reach):
     """One descent over the same list, native and plain: the same optimum of the listed pairs."""
-    native, plain = Case(), Case()
+    native, plain = Case(n=100), Case(n=100)
     worst = native.judge().psi.max()
     native.descend(reach * worst, eps=1e-6)
     solver = CoordinateDescent(reach=reach, max_sweeps=2000)
