@@ -321,7 +321,7 @@ def reference():
 @pytest.mark.parametrize("stored", list(STORED))
 @pytest.mark.parametrize("engine", ["cpu", "numpy"])
 def test_every_type_fits_the_same_machine(engine, stored, reference):
-    n = 600 if engine == "cpu" else 120
+    n = 300 if engine == "cpu" else 120
     X, plain = STORED[stored][:n], reference(n)
     model = KernelSVC(C=2.0, gamma=1e-3, engine=engine, tol=1e-6).fit(X, Y16[:n])
     assert model.dual_objective_ == pytest.approx(plain.dual_objective_, rel=1e-6)

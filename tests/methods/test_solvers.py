@@ -216,7 +216,7 @@ def test_float32_input_and_rows(kernel, form, dtype, digits):
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "laplacian"])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_64_bit_sparse_indices(engine, kernel, iris):
-    X, y = iris
+    X, y = iris[0][:24], iris[1][:24]
     narrow = sparse.csr_array(sparsify(X))
     wide = narrow.copy()
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
