@@ -4,7 +4,8 @@ import os
 import textwrap
 
 import pytest
-from helpers import audit_linear, interrupted
+from helpers import audit_linear
+from interrupts import interrupted
 from sklearn.exceptions import ConvergenceWarning
 
 from multimargin import LinearSVC

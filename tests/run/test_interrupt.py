@@ -4,7 +4,7 @@ import os
 import textwrap
 
 import pytest
-from helpers import interrupted
+from interrupts import interrupted
 
 pytestmark = [
     pytest.mark.slow,
