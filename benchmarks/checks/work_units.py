@@ -31,8 +31,8 @@ from threadpoolctl import threadpool_limits
 from multimargin import KernelSVC
 from multimargin.engines.cpu.layouts import Layout
 from multimargin.engines.cpu.leap import Leap, _LowRankProblem
-from multimargin.engines.cpu.solvers import Solvers
-from multimargin.inner import work
+from multimargin.engines.cpu.solvers import _NATIVE, Solvers
+from multimargin.inner import PairDescent, work
 from multimargin.inner.undecided_interior_point import _Undecided
 from multimargin.kernels import RBF
 
@@ -66,13 +66,13 @@ def watched() -> Iterator[list[Spent]]:
         (owner, name, getattr(owner, name))
         for owner, name in (
             (Solvers, "_sweeps"),
-            (Solvers, "_move_pairs"),
             (_Undecided, "minimise"),
             (_LowRankProblem, "minimise"),
             (Leap, "point"),
         )
     ]
-    sweeps, pairs, interior, low_rank, point = (original for _, _, original in originals)
+    sweeps, interior, low_rank, point = (original for _, _, original in originals)
+    pairs = _NATIVE[PairDescent.name]
 
     def descent(kind: str, original: Callable) -> Callable:
         def call(self: Solvers, *args: Any) -> Any:
@@ -96,7 +96,7 @@ def watched() -> Iterator[list[Spent]]:
         leaps.append(self)
         return point(self, *args)
 
-    Solvers._sweeps, Solvers._move_pairs = descent(SWEEPS, sweeps), descent(PAIRS, pairs)
+    Solvers._sweeps, _NATIVE[PairDescent.name] = descent(SWEEPS, sweeps), descent(PAIRS, pairs)
     _Undecided.minimise = steps(INTERIOR, interior, interior_step)
     _LowRankProblem.minimise = steps(LEAP, low_rank, lambda of: leap_step(leaps[-1], of))
     Leap.point = remembered
@@ -105,6 +105,7 @@ def watched() -> Iterator[list[Spent]]:
     finally:
         for owner, name, original in originals:
             setattr(owner, name, original)
+        _NATIVE[PairDescent.name] = pairs
 
 
 def interior_step(of: _Undecided) -> float:

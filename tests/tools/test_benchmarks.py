@@ -415,12 +415,14 @@ def test_msvmpack_table_4(split, report):
 
 # -- work units ----------------------------------------------------------------------------------------
 def test_work_of_a_fit_is_watched_and_nothing_stays_changed(split):
-    before = work_units.Solvers._sweeps
+    before = work_units.Solvers._sweeps, dict(work_units._NATIVE)
     with work_units.watched() as calls:
         KernelSVC(C=C, gamma=GAMMA, n_threads=1).fit(split.X_train, split.y_train)
-    assert work_units.Solvers._sweeps is before
-    assert {call.kind for call in calls} == {work_units.SWEEPS}
-    assert sum(call.work for call in calls) > 0
+        KernelSVC("c-svc", C=C, gamma=GAMMA, n_threads=1).fit(split.X_train, split.y_train == 0)
+    assert (work_units.Solvers._sweeps, work_units._NATIVE) == before
+    assert {call.kind for call in calls} == {work_units.SWEEPS, work_units.PAIRS}
+    for kind in (work_units.SWEEPS, work_units.PAIRS):
+        assert sum(call.work for call in calls if call.kind == kind) > 0
 
 
 def test_work_units_are_measured_by_name():
