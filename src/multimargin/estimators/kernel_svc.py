@@ -94,7 +94,8 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         Factors of ``C`` for each class.
     engine : {"auto", "cpu", "numpy"}, default="auto"
         What does the work: "cpu" is native and threaded; "numpy" is the plain specification, which is slow,
-        keeps no kernel rows and always looks at all samples. Prediction is native in any case.
+        keeps no kernel rows but a small matrix, and always looks at all samples. Prediction is native in any
+        case.
     n_threads : int or None, default=None
         Threads, BLAS included; None is every core.
     dtype : {"auto", "float32", "float64"}, default="auto"
