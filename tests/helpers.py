@@ -75,10 +75,11 @@ def audit_linear(model, X, y, C, tol=None):
     found = audit(model, X @ X.T + scale**2, y, C, tol)
     alpha = full_alpha(model, len(y))
     size = np.abs(alpha).sum() * np.abs(X).max(initial=1.0)
-    np.testing.assert_allclose(model.coef_, alpha.T @ X, atol=1e-10 * size)
-    np.testing.assert_allclose(
-        model.intercept_, scale**2 * alpha.sum(axis=0), atol=1e-10 * size * max(1, scale**2)
-    )
+    weights, intercept = alpha.T @ X, scale**2 * alpha.sum(axis=0)
+    if len(weights) == 2:  # as in scikit-learn: positive for the second class
+        weights, intercept = np.diff(weights, axis=0), np.diff(intercept)
+    np.testing.assert_allclose(model.coef_, weights, atol=1e-10 * size)
+    np.testing.assert_allclose(model.intercept_, intercept, atol=1e-10 * size * max(1, scale**2))
     np.testing.assert_allclose(model.violation_, found.psi.max(), rtol=1e-6, atol=1e-9)
     return found
 

@@ -218,7 +218,8 @@ def test_two_classes_are_a_binary_machine(iris):
     audit_linear(model, X, y, 0.5, 1e-6)
     decision = model.decision_function(X)
     assert decision.shape == (len(y),)
-    np.testing.assert_allclose(model.coef_[0], -model.coef_[1], atol=1e-12)
+    assert model.coef_.shape == (1, X.shape[1]) and model.intercept_.shape == (1,)
+    np.testing.assert_allclose(decision, (X @ model.coef_.T + model.intercept_).ravel(), atol=1e-12)
     np.testing.assert_array_equal(model.predict(X), np.where(decision > 0, "yes", "no"))
 
 

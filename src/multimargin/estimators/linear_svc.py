@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from ..linear.descent import SUBPROBLEMS, LinearFit, LinearOptions, TrainingSet
 from ..linear.schedule import solve_linear
@@ -19,18 +19,17 @@ from ..solution import LinearSolution, TraceRow
 from ..system.data import without_duplicates
 from ..system.threads import effective_threads
 from ..system.typing import Data, FloatArray
-from .base import MachineClassifier, Rows, margins
+from .base import Rows
 from .callbacks import with_callbacks
 from .costs import check_weights, sample_costs
+from .linear_model import DATA, LinearModel, coefficients, trained_weights
 from .validation import check_choice, check_number
 
-# What scikit-learn's validate_data is asked for.
-_DATA: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
 MACHINES = ("crammer-singer",)
 _OF_FIT = ("support_", "dual_coef_", "status_", "violation_", "primal_objective_", "duality_gap_", "trace_")
 
 
-class LinearSVC(MachineClassifier):
+class LinearSVC(LinearModel):
     """Exact multiclass linear support vector machine for large sparse data, with a certificate of optimality.
 
     All classes are trained in one problem. For the Crammer-Singer machine, with w_r = Σ_i α_ir x_i, the dual
@@ -95,15 +94,16 @@ class LinearSVC(MachineClassifier):
     ----------
     classes_ : ndarray of shape (m,)
         The labels.
-    coef_ : ndarray of shape (m, n_features)
-        Weights of each class.
-    intercept_ : ndarray of shape (m,)
+    coef_ : ndarray of shape (m, n_features), or (1, n_features) for two classes
+        Weights of each class; for two classes those of ``classes_[1]`` minus those of ``classes_[0]``, as in
+        scikit-learn. It may be replaced: predictions and ``partial_fit`` use what it holds.
+    intercept_ : ndarray of shape (m,), or (1,) for two classes
         Intercept of each class (zeros without ``fit_intercept``).
     support_ : ndarray of shape (n_SV,)
         Row numbers of the support vectors, ascending; after ``partial_fit`` over all batches, and only with
         ``keep_dual``.
     dual_coef_ : sparse array of shape (n_SV, m)
-        Coefficients α of the support vectors.
+        Coefficients α of the support vectors, of two classes both.
     n_iter_ : int
         Passes over the data: samples visited over their number, rounded up.
     status_ : Status
@@ -201,7 +201,7 @@ class LinearSVC(MachineClassifier):
             The fitted estimator.
         """
         self._check_params()
-        X, y = validate_data(self, X, y, **_DATA)
+        X, y = validate_data(self, X, y, **DATA)
         X = without_duplicates(X)
         rows = self._rows(y, sample_weight)
         data = self._training_set(X, rows, self._previous_alpha(X.shape[0], rows))
@@ -283,7 +283,7 @@ class LinearSVC(MachineClassifier):
         Returns
         -------
         self : LinearSVC
-            The estimator. ``coef_`` changes in place.
+            The estimator. ``coef_`` may change in place: copy it to keep earlier weights.
 
         Examples
         --------
@@ -300,19 +300,19 @@ class LinearSVC(MachineClassifier):
                 "class_weight='balanced' needs all labels at once; give a dict of weights instead."
             )
         known = getattr(self, "classes_", None)
-        X, y = validate_data(self, X, y, reset=known is None, **_DATA)
+        X, y = validate_data(self, X, y, reset=known is None, **DATA)
         rows = _stream_rows(y, classes, known, sample_weight)
         data = self._training_set(without_duplicates(X), rows, None)
-        stream = self._open_stream(data)
-        stream.learn(data, self._options(), rows.kept, X.shape[0])
-        self.__dict__.update(_model(data, rows, stream.weights))
-        self.dual_objective_, self.n_iter_ = stream.dual, 1
+        stream, weights = self._open_stream(data)
+        self.dual_objective_ += stream.learn(data, self._options(), weights, rows.kept, X.shape[0])
+        self.__dict__.update(_model(data, rows, weights))
+        self.n_iter_ = 1
         if stream.keeps:
             self.support_, self.dual_coef_ = stream.support()
         return self
 
-    def _open_stream(self, data: TrainingSet) -> Stream:
-        """The stream so far, or a new one that goes on from the last ``fit`` if there was one."""
+    def _open_stream(self, data: TrainingSet) -> tuple[Stream, FloatArray]:
+        """The stream so far, or a new one that goes on from the last ``fit``, if any; and its weights."""
         keeps, stream = bool(self.keep_dual), getattr(self, "_stream", None)
         started = stream.constant if stream is not None else getattr(self, "_constant_fitted", data.constant)
         if started != data.constant or (stream is not None and stream.keeps != keeps):
@@ -322,30 +322,17 @@ class LinearSVC(MachineClassifier):
         if stream is None:
             stream = Stream(data, keeps)
             if hasattr(self, "_rows_fitted"):
-                stream.take_over(self.coef_, self.intercept_, self.dual_objective_, self._rows_fitted)
-                stream.keep(self.support_, self.dual_coef_)
+                stream.take_over(self._rows_fitted, self.support_, self.dual_coef_)
+            else:
+                self.__dict__.update(dual_objective_=0.0, **self._no_weights(data))
             for name in (*_OF_FIT, "_rows_fitted", "_constant_fitted"):  # untrue of the stream's weights
                 self.__dict__.pop(name, None)
             self._stream = stream
-        return stream
+        return stream, trained_weights(self.__dict__, data.layout(), data.constant)
 
-    # -- predict -----------------------------------------------------------------------------------
-    def decision_function(self, X: Any) -> FloatArray:
-        """Scores of every class; for two classes the second score minus the first, as in scikit-learn.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            New data.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples, m) or (n_samples,)
-            The class with the largest score is predicted.
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, **_DATA)
-        return margins(np.asarray(X @ self.coef_.T + self.intercept_))
+    @staticmethod
+    def _no_weights(data: TrainingSet) -> dict[str, Any]:
+        return coefficients(data.layout().zeros(np.float64), data.X.shape[1], data.m, data.constant)
 
     # -- validation --------------------------------------------------------------------------------
     def _check_params(self) -> None:
@@ -365,9 +352,7 @@ class LinearSVC(MachineClassifier):
 
 def _model(data: TrainingSet, rows: Rows, weights: FloatArray, alpha: Any = None) -> dict[str, Any]:
     """The attributes of a model: weights, not copied, and support vectors if ``alpha`` is known."""
-    d, m = data.X.shape[1], data.m
-    intercept = data.constant * weights[d, :m] if data.constant else np.zeros(m)
-    model = {"classes_": rows.labels, "coef_": weights[:d, :m].T, "intercept_": intercept}
+    model = coefficients(weights, data.X.shape[1], data.m, data.constant) | {"classes_": rows.labels}
     if alpha is None:
         return model
     ids = np.flatnonzero(np.diff(alpha.indptr))
