@@ -164,9 +164,14 @@ class Blocks:
             if len(kept.members) + len(new) <= self.rows.cache.capacity:
                 for store, slots, which in self.rows.visit(new):
                     kept.extend(new[which], store, slots, threads)
+                    self._exact_diagonal(kept, len(which))
             else:
                 everyone = np.concatenate([kept.members, new])
                 kept.extend_by(new, self.rows.between(new, everyone), threads)
-            every = np.arange(len(kept.members))
-            kept.kernel[every, every] = self.diagonal[kept.members]
+                self._exact_diagonal(kept, len(new))
         return self._block(kept.members, kept.kernel)
+
+    def _exact_diagonal(self, kept: KeptBlock, added: int) -> None:
+        """Give the last ``added`` members their exact diagonal entries."""
+        at = np.arange(len(kept.members) - added, len(kept.members))
+        kept.kernel[at, at] = self.diagonal[kept.members[at]]

@@ -57,10 +57,11 @@ class KeptBlock:
     ) -> None:
         old = len(self.members)
         self._widen(old + len(new))
-        self.members = np.concatenate([self.members, new])
-        self._is_member[new] = True
-        columns = self.members if columns is None else columns
+        everyone = np.concatenate([self.members, new])
+        columns = everyone if columns is None else columns
         _core.extend_block(self._square(), old, rows, slots, columns, n_threads)
+        self.members = everyone
+        self._is_member[new] = True
 
     def _widen(self, count: int) -> None:
         """Move the rows apart to make room for ``count`` members; only memory in use is ever touched."""

@@ -13,7 +13,9 @@ class RowCache:
     """Book-keeping of a row store with a fixed number of slots.
 
     The rows themselves live with the engine, in an array of ``capacity`` rows; this class only
-    decides which sample holds which slot. When every sample has a slot nothing is ever evicted.
+    decides which sample holds which slot. When every sample has a slot nothing is ever evicted. New rows
+    come in two steps: slots are reserved, filled, and only then published. If filling a row fails, its slot
+    stays empty, so no reader ever finds half a row.
 
     Parameters
     ----------
@@ -25,11 +27,10 @@ class RowCache:
     Examples
     --------
     >>> cache = RowCache(2, 10)
-    >>> cache.admit([7, 8])
-    array([0, 1])
+    >>> cache.publish([7, 8], cache.reserve(2))
     >>> cache.lookup([7, 9])
     array([ 0, -1])
-    >>> cache.admit([9])  # 8 was used less recently than 7
+    >>> cache.reserve(1)  # the slot of 8, which was used less recently than 7
     array([1])
     >>> cache.hits, cache.misses, cache.evictions
     (1, 1, 1)
@@ -42,12 +43,12 @@ class RowCache:
         self.evictions = 0
         self._slot = np.full(n, -1, dtype=np.int64)  # of each sample
         self._sample = np.full(self.capacity, -1, dtype=np.int64)  # in each slot
-        self._used = np.zeros(self.capacity, dtype=np.int64)  # when, by the clock below; 0 is a free slot
+        self._used = np.zeros(self.capacity, dtype=np.int64)  # when, by the clock below; 0 is an empty slot
         self._clock = 1
-        self._filled = 0
+        self._touched = 0  # slots that were ever reserved: the first ones
 
     def __len__(self) -> int:
-        return self._filled
+        return int(np.count_nonzero(self._sample >= 0))
 
     def __contains__(self, sample: int) -> bool:
         return bool(self._slot[sample] >= 0)
@@ -65,29 +66,36 @@ class RowCache:
         self.misses += len(slots) - len(found)
         return slots
 
-    def admit(self, ids: Sequence[int] | IntArray) -> IntArray:
-        """Give slots to absent ``ids``, evicting the least recently used; at most ``capacity`` ids."""
-        ids = np.asarray(ids, dtype=np.int64)
-        if len(ids) > self.capacity:
-            raise ValueError(f"{len(ids)} rows do not fit a cache of {self.capacity} rows.")
-        free = min(len(ids), self.capacity - self._filled)
-        slots = np.concatenate([np.arange(self._filled, self._filled + free), self._evict(len(ids) - free)])
-        self._filled += free
-        self._slot[ids], self._sample[slots] = slots, ids
-        self._mark(slots)
+    def reserve(self, count: int) -> IntArray:
+        """Slots for ``count`` new rows: untouched ones, then those of the least recently used samples."""
+        if count > self.capacity:
+            raise ValueError(f"{count} rows do not fit a cache of {self.capacity} rows.")
+        free = min(count, self.capacity - self._touched)
+        slots = np.concatenate([np.arange(self._touched, self._touched + free), self._evict(count - free)])
+        self._touched += free
         return slots
+
+    def publish(self, ids: Sequence[int] | IntArray, slots: IntArray) -> None:
+        """Say that the reserved ``slots`` now hold the rows of ``ids``, which were absent."""
+        ids = np.asarray(ids, dtype=np.int64)
+        self._sample[slots], self._slot[ids] = ids, slots
+        self._mark(slots)
 
     def _evict(self, count: int) -> IntArray:
         if not count:
             return np.empty(0, dtype=np.int64)
-        used = self._used[: self._filled]
+        used = self._used[: self._touched]
         if count == 1:
             oldest = np.array([np.argmin(used)])
         else:
             oldest = np.argpartition(used, count - 1)[:count]
             oldest = oldest[np.argsort(used[oldest])]
-        self._slot[self._sample[oldest]] = -1
-        self.evictions += count
+        held = self._sample[oldest]
+        held = held[held >= 0]
+        self._slot[held] = -1
+        self._sample[oldest] = -1
+        self._used[oldest] = 0
+        self.evictions += len(held)
         return oldest
 
     def _mark(self, slots: IntArray) -> None:

@@ -44,8 +44,9 @@ class RowStore:
         pass_by = missing[:0] if keep is None else missing[~keep[missing]]
         room, at_once = self.cache.capacity - len(found), self.values.rows_at_once
         for which in _chunks(stay[:room], at_once):
-            at = self.cache.admit(ids[which])
+            at = self.cache.reserve(len(which))
             self._fill(ids[which], self.kept, at)
+            self.cache.publish(ids[which], at)
             yield self.kept, at, which
         passing = self.budget.passing_rows(at_once)
         pass_by = np.concatenate([stay[room:], pass_by])
