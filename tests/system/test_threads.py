@@ -3,16 +3,20 @@
 import multiprocessing
 import os
 import queue
+import threading
+import warnings
 
 import numpy as np
 import pytest
+import threadpoolctl
 from helpers import METHODS, SOLVERS, audit
 from oracle import kernel_matrix
 from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV
 
-from multimargin import KernelSVC
+from multimargin import KernelSVC, _core
+from multimargin.system.threads import blas_threads
 
 
 @pytest.fixture(scope="module")
@@ -77,27 +81,68 @@ def test_global_random_state_is_left_alone(rows):
 
 
 def child(answers, X, y):
-    answers.put(fit(X, y, n_threads=2).decision_function(X[:50]))
+    team = _core.end_threads()  # none yet: the parent ended its own before the fork
+    model = fit(X, y, n_threads=2)
+    answers.put((team, model.decision_function(X[:50]), model.trace_.info["n_threads"], native_threads()))
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
-def test_fit_in_a_forked_child_does_not_hang(rows):
-    X, y = rows
-    expected = fit(X, y, n_threads=2).decision_function(X[:50])  # starts the parent's threads
+def native_threads():
+    """Threads of this process, as Linux counts them."""
+    return len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 0
+
+
+def answer_of(target, *arguments):
+    """What a forked child puts into its queue; it must do so in 60 s."""
     context = multiprocessing.get_context("fork")
     answers = context.Queue()
-    process = context.Process(target=child, args=(answers, X, y))
+    process = context.Process(target=target, args=(answers, *arguments))
     process.start()
     try:
-        got = answers.get(timeout=60)
+        return answers.get(timeout=60)
     except queue.Empty:
         pytest.fail("the forked child did not finish in 60 s")
     finally:
         process.kill()
         process.join()
-    np.testing.assert_allclose(got, expected, atol=0.05)
-    fit(X, y, n_threads=2)  # and the parent still works
+
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+quiet_forks = pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+
+
+@forks
+@quiet_forks
+def test_a_forked_child_runs_on_as_many_threads_as_its_parent(rows):
+    """It neither hangs nor falls back to one thread in silence, and its model is the parent's to the bit."""
+    X, y = rows
+    expected = fit(X, y, n_threads=2).decision_function(X[:50])  # starts the parent's threads
+    ended, got, said, running = answer_of(child, X, y)
+    np.testing.assert_array_equal(got, expected)
+    assert ended and said == 2
+    assert running == 0 or running >= 2
+    np.testing.assert_array_equal(
+        fit(X, y, n_threads=2).decision_function(X[:50]), expected
+    )  # the parent too
+
+
+def stuck_child(answers, X, y):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        asked = fit(X, y, n_threads=2).trace_.info["n_threads"]
+        explicit = [str(warning.message) for warning in caught]
+        caught.clear()
+        default = fit(X, y).trace_.info["n_threads"]
+    answers.put((asked, explicit, default, len(caught)))
+
+
+@forks
+@quiet_forks
+def test_a_child_that_must_do_with_one_thread_says_so(monkeypatch, rows):
+    """An OpenMP that cannot end its threads leaves the child one; who asked for more is told why."""
+    monkeypatch.setattr(_core, "end_threads", lambda: False)
+    asked, explicit, default, silent = answer_of(stuck_child, rows[0][:60], rows[1][:60])
+    assert (asked, default, silent) == (1, 1, 0)
+    assert len(explicit) == 1 and "n_threads=2 runs on one thread" in explicit[0] and "'spawn'" in explicit[0]
 
 
 def test_loky_workers(rows):
@@ -129,16 +174,51 @@ def test_fits_in_several_python_threads(rows):
             np.testing.assert_array_equal(job.result(timeout=120), expected)
 
 
+def blas_counts():
+    pools = threadpoolctl.threadpool_info()
+    return {pool["filepath"]: pool["num_threads"] for pool in pools if pool["user_api"] == "blas"}
+
+
 def test_blas_keeps_its_threads(rows):
     """A fit limits BLAS while it runs and puts things back."""
-    import threadpoolctl
-
-    def limits():
-        pools = threadpoolctl.threadpool_info()
-        return {pool["filepath"]: pool["num_threads"] for pool in pools if pool["user_api"] == "blas"}
-
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
-        before = limits()
+        before = blas_counts()
         assert set(before.values()) == {2}
         fit(rows[0][:100], rows[1][:100], n_threads=1)
-        assert limits() == before
+        assert blas_counts() == before
+
+
+def test_blas_threads_come_back_whatever_python_threads_did():
+    """Two threads whose limits overlap: the second saw the first one's limit, and must not restore that."""
+    second_in, first_out = threading.Event(), threading.Event()
+    seen = []
+
+    def second():
+        with blas_threads(2):
+            seen.append(set(blas_counts().values()))  # the smaller of the two limits
+            second_in.set()
+            assert first_out.wait(10)
+            seen.append(set(blas_counts().values()))
+
+    with threadpoolctl.threadpool_limits(3, user_api="blas"):
+        before = blas_counts()
+        other = threading.Thread(target=second)
+        with blas_threads(1):
+            other.start()
+            assert second_in.wait(10)
+        first_out.set()
+        other.join()
+        assert blas_counts() == before
+    assert seen == [{1}, {2}]
+
+
+def test_inner_blas_limits_hold_inside_outer_ones():
+    with threadpoolctl.threadpool_limits(3, user_api="blas"):
+        before = blas_counts()
+        with blas_threads(1):
+            with blas_threads(2):
+                assert set(blas_counts().values()) == {2}
+            assert set(blas_counts().values()) == {1}
+            with pytest.raises(RuntimeError), blas_threads(2):
+                raise RuntimeError
+        assert blas_counts() == before

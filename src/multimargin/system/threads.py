@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,23 +12,39 @@ import joblib
 import threadpoolctl
 
 from .. import _core
+from .warn import warn_user
 
-_forked = False
+_FORK_ADVICE = (
+    "n_threads={} runs on one thread here: this process was forked from one whose OpenMP threads could not "
+    "be ended, and it would wait for them forever. Start processes by 'spawn', 'forkserver' or joblib's "
+    "loky, or set n_threads=1."
+)
 
 
-def _after_fork() -> None:
-    global _forked
-    _forked = True
+class _Forks:
+    """OpenMP's threads do not survive a fork, and a parallel region in the child would wait for them.
+
+    So the forking thread ends its own before. Parent and child start new ones when they need them.
+    """
+
+    ended = True  # whether the last fork could end them
+    one_thread = False  # whether this process must do without them
+
+    def before(self) -> None:
+        self.ended = _core.end_threads()
+
+    def in_child(self) -> None:
+        self.one_thread = self.one_thread or not self.ended
 
 
-if hasattr(os, "register_at_fork"):
-    # libgomp's threads do not survive a fork: a parallel region in the child would hang.
-    os.register_at_fork(after_in_child=_after_fork)
+_forks = _Forks()
 
 
 def effective_threads(n_threads: int | None) -> int:
     """Return the number of threads to use; None means every core that this process may use."""
-    if _forked or not _core.openmp():
+    if _forks.one_thread and n_threads is not None and n_threads > 1:
+        warn_user(_FORK_ADVICE.format(n_threads), RuntimeWarning)
+    if _forks.one_thread or not _core.openmp():
         return 1
     if n_threads is None:
         affinity = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
@@ -41,20 +58,89 @@ def _cores(affinity: frozenset[int] | None, most: str | None) -> int:
     return int(joblib.cpu_count())
 
 
-@functools.cache
-def _blas_libraries() -> list[threadpoolctl.LibController]:
-    return list(threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers)
+class _BlasLimits:
+    """The limits in force. Most BLAS have one number of threads per process, whatever Python threads ask for.
+
+    Each Python thread asks for its innermost limit, and BLAS gets the smallest of these. When the last thread
+    leaves, BLAS gets back the number that it had when the first one came.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._asked: dict[int, list[int]] = {}  # by each Python thread, the innermost last
+        self._before: list[int | None] = []  # of each shared library
+
+    @functools.cached_property
+    def _libraries(self) -> list[threadpoolctl.LibController]:
+        return list(threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers)
+
+    @functools.cached_property
+    def shared(self) -> list[threadpoolctl.LibController]:
+        """Libraries with one number of threads per process."""
+        return [blas for blas in self._libraries if blas not in self.per_thread]
+
+    @functools.cached_property
+    def per_thread(self) -> list[threadpoolctl.LibController]:
+        """Libraries with one number for each Python thread."""
+        return [blas for blas in self._libraries if getattr(blas, "threading_layer", None) == "openmp"]
+
+    def enter(self, n: int) -> None:
+        with self._lock:
+            if not self._asked:
+                self._before = [blas.get_num_threads() for blas in self.shared]
+            self._asked.setdefault(threading.get_ident(), []).append(n)
+            self._apply()
+
+    def leave(self) -> None:
+        with self._lock:
+            me = threading.get_ident()
+            self._asked[me].pop()
+            if not self._asked[me]:
+                del self._asked[me]
+            self._apply()
+
+    def _apply(self) -> None:
+        least = min((limits[-1] for limits in self._asked.values()), default=None)
+        for blas, before in zip(self.shared, self._before, strict=True):
+            _set_threads(blas, before if least is None else least)
+
+    def in_child(self) -> None:
+        """After a fork there is one thread; another may have held the lock."""
+        self._lock = threading.Lock()
+        if self._asked:
+            me = threading.get_ident()
+            self._asked = {me: self._asked[me]} if me in self._asked else {}
+            self._apply()
+
+
+def _set_threads(blas: threadpoolctl.LibController, n: int | None) -> None:
+    if n is None or blas.get_num_threads() == n:
+        return
+    # From version 3.8 on, threadpoolctl ignores all threads but the one that was first to set a number.
+    give_up_control = getattr(blas, "clear_controlling_thread", lambda force: None)
+    give_up_control(force=True)
+    blas.set_num_threads(n)
+    give_up_control(force=True)
+
+
+_blas_limits = _BlasLimits()
 
 
 @contextmanager
 def blas_threads(n: int) -> Iterator[None]:
-    """Limit every loaded BLAS to ``n`` threads inside the context."""
-    changed = [(blas, count) for blas in _blas_libraries() if (count := blas.get_num_threads()) != n]
-    for blas, _ in changed:
-        blas.set_num_threads(n)
+    """Limit every BLAS to ``n`` threads inside the context, or to fewer if another thread asks for that."""
+    before = [(blas, blas.get_num_threads()) for blas in _blas_limits.per_thread]
+    _blas_limits.enter(n)
     try:
+        for blas, _ in before:
+            _set_threads(blas, n)
         yield
     finally:
-        for blas, count in changed:
-            if count is not None:
-                blas.set_num_threads(count)
+        for blas, count in before:
+            _set_threads(blas, count)
+        _blas_limits.leave()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_forks.before, after_in_child=_forks.in_child)
+    os.register_at_fork(after_in_child=_blas_limits.in_child)

@@ -102,6 +102,18 @@ inline int max_threads() {
 #endif
 }
 
+// Ends the idle threads that OpenMP keeps for the calling thread; the next parallel region starts new ones. False if
+// they are still there.
+inline bool end_threads() {
+#if !defined(_OPENMP)
+  return true;
+#elif _OPENMP >= 201811 || (defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 9)  // GCC had it before OpenMP 5.0
+  return omp_pause_resource_all(omp_pause_hard) == 0;
+#else
+  return false;
+#endif
+}
+
 // With less arithmetic than this, the barrier of a parallel region costs more than a second thread saves.
 inline constexpr double parallel_flops = 2e6;
 

@@ -34,6 +34,8 @@ void bind_platform(nb::module_& m) {
   }, "sgemm"_a, "dgemm"_a, "Use these BLAS functions (capsules of scipy.linalg.cython_blas).");
   m.def("openmp", &has_openmp, "Whether this build can use several threads.");
   m.def("max_threads", &max_threads, "The number of threads OpenMP would use by default.");
+  m.def("end_threads", &end_threads, nb::call_guard<nb::gil_scoped_release>(),
+        "End the idle threads of the calling thread; False if they are still there.");
   m.def("integer_simd", [] { return integer_simd_names[static_cast<int>(integer_simd.load())]; },
         "The instruction set that products of integers use: portable, avx2 or vnni.");
   m.def("set_integer_simd", &choose_integer_simd, "name"_a,
