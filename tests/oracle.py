@@ -58,8 +58,9 @@ def full_alpha(model, n):
 
 
 def has_free_bias(model):
-    """c-svc has one by definition, whatever its ``bias`` says."""
-    return model.machine == "c-svc" or getattr(model, "bias", None) == "free"
+    """What the model says was used; of a model that only names its parameter, that, or c-svc's own."""
+    used = getattr(model, "bias_", getattr(model, "bias", None))
+    return model.machine == "c-svc" or used == "free"
 
 
 def codes(model, y):

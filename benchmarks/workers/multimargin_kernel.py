@@ -57,7 +57,7 @@ class Adapter:
             "classes": model.classes_,
             "intercept": model.intercept_,
             "machine": model.machine,
-            "bias": model.bias,
+            "bias": getattr(model, "bias_", model.bias),  # versions before bias_ had no "auto"
         }
 
 

@@ -80,6 +80,7 @@ class Kernel(ABC):
 
     native: ClassVar[str | None] = None  # name in the native code; None: evaluated in Python
     pairwise: ClassVar[bool] = False  # X is itself a matrix of kernel values
+    needs_bias: ClassVar[bool] = True  # whether a machine without a bias may depend on where the origin is
 
     def resolve(self, X: Data, weight: FloatArray | None = None, team: Team = SOLO) -> Self:
         """Return the same kernel with every parameter a number, derived from the team's training data.
@@ -170,6 +171,7 @@ class RBF(_Scaled):
     """K(a, b) = exp(-gamma ‖a - b‖²)."""
 
     native: ClassVar[str | None] = "rbf"
+    needs_bias: ClassVar[bool] = False
 
     def between(self, A: Data, B: Data) -> FloatArray:
         return _exp(-self._gamma * euclidean_distances(as_float64(A), as_float64(B), squared=True))
@@ -183,6 +185,7 @@ class Laplacian(_Scaled):
     """K(a, b) = exp(-gamma ‖a - b‖₁)."""
 
     native: ClassVar[str | None] = "laplacian"
+    needs_bias: ClassVar[bool] = False
 
     def between(self, A: Data, B: Data) -> FloatArray:
         return _exp(-self._gamma * manhattan_distances(_short_indices(A), _short_indices(B)))

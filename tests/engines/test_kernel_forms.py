@@ -339,7 +339,7 @@ def test_dtype_is_that_of_the_rows(dtype):
 @pytest.mark.parametrize("stored", ["uint8", "bool", "csr bool"])
 def test_kernels_on_integers(kernel, stored):
     X = X16 if stored == "uint8" else X16 > 7
-    options = {"kernel": kernel, "gamma": 1e-3, "degree": 2, "C": 0.1, "tol": 1e-5}
+    options = {"kernel": kernel, "bias": "none", "gamma": 1e-3, "degree": 2, "C": 0.1, "tol": 1e-5}
     given = sparse.csr_array(X) if stored == "csr bool" else X
     ours, plain = KernelSVC(**options).fit(given, Y16), KernelSVC(**options).fit(X.astype(np.float64), Y16)
     assert ours.dual_objective_ == pytest.approx(plain.dual_objective_, rel=1e-5)

@@ -248,7 +248,7 @@ def test_unsorted_and_duplicate_indices(kernel, engine, iris):
     X = X * (np.abs(X) > 0.5)
     messy = scrambled(X)
     before = messy.data.copy(), messy.indices.copy()
-    settings = {"kernel": kernel, "gamma": 0.3, "random_state": 0} | ENGINES[engine]
+    settings = {"kernel": kernel, "bias": "none", "gamma": 0.3, "random_state": 0} | ENGINES[engine]
     model, clean = (KernelSVC(**settings).fit(given, y) for given in (messy, sparse.csr_array(X)))
     audit(model, kernel_matrix(kernel, X, gamma=0.3), y, 1.0, 1e-3)
     np.testing.assert_allclose(model.decision_function(messy), clean.decision_function(X), atol=1e-6)
@@ -265,13 +265,13 @@ def test_zero_rows(form, method, engine, iris):
     X, y = iris[0][:24].copy(), iris[1][:24]
     X[[0, 5, 11, 20]] = 0.0
     given = sparse.csr_array(X) if form == "sparse" else X
-    model = KernelSVC(kernel="linear", solver=SOLVERS[method], **ENGINES[engine]).fit(given, y)
+    model = KernelSVC(kernel="linear", bias="none", solver=SOLVERS[method], **ENGINES[engine]).fit(given, y)
     audit(model, kernel_matrix("linear", X), y, 1.0, 1e-3)
 
 
 def test_all_rows_zero():
     """Nothing to learn: every margin is lost, the primal is the sum of the costs."""
-    model = KernelSVC(kernel="linear", C=2.0).fit(np.zeros((6, 2)), SMALL_Y)
+    model = KernelSVC(kernel="linear", bias="none", C=2.0).fit(np.zeros((6, 2)), SMALL_Y)
     assert model.duality_gap_ == pytest.approx(0.0, abs=1e-9)
     assert model.primal_objective_ == pytest.approx(12.0)
     np.testing.assert_array_equal(model.decision_function(SMALL_X), np.zeros((6, 3)))
@@ -280,7 +280,7 @@ def test_all_rows_zero():
 def test_tiny_rows_among_large_ones(iris):
     X, y = iris[0].copy(), iris[1]
     X[::7] *= 1e-9
-    model = KernelSVC(kernel="linear").fit(X, y)
+    model = KernelSVC(kernel="linear", bias="none").fit(X, y)
     audit(model, kernel_matrix("linear", X), y, 1.0, 1e-3)
 
 

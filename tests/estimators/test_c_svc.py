@@ -306,12 +306,14 @@ def test_labels_of_any_kind_and_the_sign(pair):
     np.testing.assert_allclose(mirrored.decision_function(X), -exact.decision_function(X), atol=1e-4)
 
 
-def test_the_bias_is_free_whatever_it_is_called(pair):
+def test_the_bias_is_free_and_no_other_is_taken(pair):
     X, y = pair
-    plain, named = (svc(gamma=0.3, bias=bias).fit(X, y) for bias in ("none", "free"))
+    plain, named = (svc(gamma=0.3, bias=bias).fit(X, y) for bias in ("auto", "free"))
+    assert plain.bias_ == named.bias_ == "free"
     np.testing.assert_array_equal(plain.decision_function(X), named.decision_function(X))
-    with pytest.raises(ValueError, match=r"regularized.*one-vs-rest"):
-        svc(bias="regularized").fit(X, y)
+    for bias in ("none", "regularized"):
+        with pytest.raises(ValueError, match=rf"bias='auto'.*{bias}.*one-vs-rest"):
+            svc(bias=bias).fit(X, y)
 
 
 def test_more_classes_are_refused_with_the_choices(wine):

@@ -148,7 +148,7 @@ def test_integer_weights_are_repeated_rows(machine, bias, iris):
 
 def K_scores(model, X):  # noqa: N802
     """Scores without the free bias, which need not be unique."""
-    return model.decision_function(X) - (model.intercept_ if model.bias == "free" else 0.0)
+    return model.decision_function(X) - (model.intercept_ if model.bias_ == "free" else 0.0)
 
 
 @pairs_of(PAIRS)

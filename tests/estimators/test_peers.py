@@ -43,7 +43,7 @@ def test_svc_where_symmetry_removes_its_bias(kernel, two_classes):
     X, y = two_classes
     X, sign = np.vstack([X, -X]), np.concatenate([2 * y - 3, 3 - 2 * y])
     C = 0.7
-    ours = KernelSVC(C=C, tol=1e-6, **kernel).fit(X, sign)
+    ours = KernelSVC(C=C, bias="none", tol=1e-6, **kernel).fit(X, sign)
     peer = SVC(C=2 * C, tol=1e-8, **kernel).fit(X, sign)
     assert abs(peer.intercept_[0]) < 1e-5
     Y_b = peer.dual_coef_[0]
@@ -70,6 +70,6 @@ def test_linear_kernel_is_liblinears_crammer_singer(data, C, request):
     E = one_hot(y, scores.shape[1])
     slack = (scores + 1 - E).max(axis=1) - (scores * E).sum(axis=1)
     peer_primal = 0.5 * (peer.coef_**2).sum() + C * slack.sum()
-    ours = KernelSVC(C=C, kernel="linear", tol=1e-5).fit(X, y)
+    ours = KernelSVC(C=C, kernel="linear", bias="none", tol=1e-5).fit(X, y)
     assert ours.primal_objective_ == pytest.approx(peer_primal, rel=1e-4)
     assert -ours.dual_objective_ == pytest.approx(peer_primal, rel=1e-4)

@@ -109,7 +109,7 @@ def test_pipeline_and_grid_search(wine):
 def test_precomputed_kernel_is_sliced_by_cross_validation(wine):
     X, y = wine
     K = kernel_matrix("rbf", X, gamma=0.05)
-    by_matrix = cross_val_score(KernelSVC(kernel="precomputed", tol=1e-6), K, y, cv=4)
+    by_matrix = cross_val_score(KernelSVC(kernel="precomputed", bias="none", tol=1e-6), K, y, cv=4)
     by_features = cross_val_score(KernelSVC(gamma=0.05, tol=1e-6), X, y, cv=4)
     np.testing.assert_array_equal(by_matrix, by_features)
 

@@ -207,7 +207,7 @@ def test_float32_input_and_rows(kernel, form, dtype, digits):
     X, y = digits
     X = X.astype(np.float32)
     given = sparse.csr_array(X) if form == "sparse" else X
-    model = KernelSVC(C=2.0, dtype=dtype, tol=TOL, **KERNELS[kernel][0]).fit(given, y)
+    model = KernelSVC(C=2.0, bias="none", dtype=dtype, tol=TOL, **KERNELS[kernel][0]).fit(given, y)
     name, options = KERNELS[kernel][1]
     audit(model, kernel_matrix(name, X, **options), y, 2.0, TOL)
 
@@ -221,7 +221,7 @@ def test_64_bit_sparse_indices(engine, kernel, iris):
     wide = narrow.copy()
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
     models = [
-        KernelSVC(**ENGINES[engine], random_state=0, **KERNELS[kernel][0]).fit(given, y)
+        KernelSVC(bias="none", **ENGINES[engine], random_state=0, **KERNELS[kernel][0]).fit(given, y)
         for given in (narrow, wide)
     ]
     audit(models[1], expected_kernel(kernel, "none", narrow), y, 1.0, TOL)

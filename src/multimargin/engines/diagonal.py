@@ -13,13 +13,14 @@ TINY_DIAGONAL = 1e-12  # K_ii is at least this share of the largest, unless it i
 
 def exact_diagonal(task: Task) -> FloatArray:
     """The diagonal in float64, without values too small to divide by."""
-    diagonal = task.kernel.diagonal(task.X) + task.offset
+    values = task.kernel.diagonal(task.X)
+    diagonal = values + task.offset
     if not np.isfinite(diagonal).all():
         raise ValueError(
             "The kernel overflows on some samples (K(x, x) is not finite). Scale the features or "
             "change the kernel's parameters."
         )
-    if (diagonal < 0).any():
+    if (values < 0).any():
         warn_user(
             "The kernel is not positive semidefinite: K(x, x) is negative for some samples. The solver "
             "finds a stationary point, and the duality gap proves nothing.",

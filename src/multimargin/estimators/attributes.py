@@ -19,6 +19,7 @@ class ModelMaker:
     task: Task
     labels: np.ndarray
     kept: IntArray  # row numbers of the samples of the task
+    bias: str  # "none", "regularized" or "free"
 
     def __call__(self, ids: IntArray, coef: FloatArray, bias: FloatArray) -> dict[str, Any]:
         kernel, rows = self.task.kernel, self.kept[ids]
@@ -28,6 +29,7 @@ class ModelMaker:
             "support_": rows,
             "dual_coef_": coef,
             "intercept_": bias,
+            "bias_": self.bias,
             "_kernel": kernel,
             "_support": support,
             "_scorer": Scorer(kernel, support, coef),

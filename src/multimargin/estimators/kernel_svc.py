@@ -10,10 +10,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..engines import EngineOptions, Scorer, find_engine
 from ..engines.base import Engine, Task
-from ..kernels import Kernel, make_kernel
+from ..kernels import Kernel
 from ..methods.bias import proximal_weight
 from ..methods.decomposition import Decomposition
-from ..methods.table import find_method
 from ..problems import PROBLEMS, Problem
 from ..run.monitor import Monitor
 from ..solution import Solution, TraceRow
@@ -23,11 +22,11 @@ from ..system.team import Team
 from ..system.threads import effective_threads
 from ..system.typing import FloatArray, IntArray
 from .attributes import ModelMaker
-from .base import MachineClassifier, Rows, margins
+from .base import Rows, margins
 from .callbacks import with_callbacks
 from .costs import sample_costs
+from .kernel_parameters import KernelParameters
 from .label_noise import LabelNoiseMixin
-from .validation import check_choice, check_integer, check_number
 
 _DATA: dict[str, Any] = {  # what scikit-learn's validate_data is asked for
     "accept_sparse": "csr",
@@ -35,10 +34,9 @@ _DATA: dict[str, Any] = {  # what scikit-learn's validate_data is asked for
     "order": "C",
     "accept_large_sparse": True,
 }
-_BIAS = ("none", "regularized", "free")
 
 
-class KernelSVC(LabelNoiseMixin, MachineClassifier):
+class KernelSVC(LabelNoiseMixin, KernelParameters):
     """Exact multiclass kernel support vector machine with a certificate of optimality.
 
     All classes are trained in one problem. For the Crammer-Singer machine, for example, the dual
@@ -67,9 +65,10 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         1 / n_features, or the number given.
     coef0 : float, default=0.0
         Constant of "poly" and "sigmoid".
-    bias : {"none", "regularized", "free"}, default="none"
+    bias : {"auto", "none", "regularized", "free"}, default="auto"
         "regularized" gives every class a bias that is penalised like the weights (kernel K + 1), "free" one
-        that is not penalised. "c-svc" has a free bias by definition.
+        that is not penalised. "auto" is "none" for "rbf" and "laplacian", which do not need one, and
+        "regularized" for all other kernels. "c-svc" has a free bias by definition: use "auto" or "free".
     solver : str or Decomposition, default="auto"
         "auto" (fastest), a paper's method by name ("mcsvm", "ell-based", "dasmc", "msvmpack"; "vpdt" and
         "svm-light" for c-svc), or a :class:`multimargin.Decomposition` built by hand.
@@ -123,7 +122,9 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
     dual_coef_ : ndarray of shape (n_SV, m), or (n_SV, 1) for "c-svc"
         Their coefficients α: scores are Σ_i α_i K(x_i, x) + intercept, whatever the machine.
     intercept_ : ndarray of shape (m,), or (1,) for "c-svc"
-        Bias of each class (zeros for ``bias="none"``).
+        Bias of each class (zeros without a bias).
+    bias_ : {"none", "regularized", "free"}
+        The kind of bias that was used.
     n_iter_ : int
         Outer iterations.
     status_ : Status
@@ -162,7 +163,7 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         degree: int = 3,
         gamma: float | str = "scale",
         coef0: float = 0.0,
-        bias: str = "none",
+        bias: str = "auto",
         solver: str | Decomposition = "auto",
         tol: float = 1e-3,
         max_iter: int = -1,
@@ -231,7 +232,7 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         team = find_engine(self.engine).assemble()
         rows = self._rows(y, sample_weight, team)
         task = self._task(X, rows, sample_weight is not None, team)
-        model = ModelMaker(task, rows.labels, rows.kept)
+        model = ModelMaker(task, rows.labels, rows.kept, self._kind_of_bias())
         solution = self._solve(task, model, X, y)
         self._store(task, model, X.shape[0], solution)
         self._warn_unless_converged(solution)
@@ -240,7 +241,7 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
     def _task(self, X: Any, rows: Rows, weighted: bool, team: Team) -> Task:
         """The problem to solve, on the rows of positive weight."""
         kept, labels, y, weight = rows
-        kernel = make_kernel(self.kernel, degree=self.degree, gamma=self.gamma, coef0=self.coef0)
+        kernel = self._make_kernel()
         if kernel.pairwise and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"kernel='precomputed' needs a square matrix of kernel values to fit, got shape {X.shape}."
@@ -251,11 +252,27 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
         if len(kept) < X.shape[0]:
             X = X[kept][:, kept] if kernel.pairwise else X[kept]
         kernel = kernel.resolve(X, weight if weighted else None, team)
-        offset = 1.0 if self.bias == "regularized" else 0.0
-        if self.bias == "free" and not problem.balanced:
+        kind = self._kind_of_bias()
+        offset = 1.0 if kind == "regularized" else 0.0
+        if kind == "free" and not problem.balanced:
             offset = proximal_weight(kernel.diagonal(X), C, len(labels), team)
-        bias = self.intercept_ if start is not None and self._free_bias else None
+        bias = self.intercept_ if start is not None and kind == "free" else None
         return Task(problem, kernel, X, y, C, offset, start, bias, team)
+
+    def _start(
+        self, n: int, rows: Rows, problem: Problem, C: FloatArray
+    ) -> tuple[IntArray, FloatArray] | None:
+        """The support vectors of the previous solution and their coefficients, made feasible for the costs.
+
+        None if there is no solution of a problem of this shape.
+        """
+        if not self.warm_start or not hasattr(self, "dual_coef_"):
+            return None
+        same = self._rows_fitted == n and np.array_equal(self.classes_, rows.labels)
+        if not same or self.dual_coef_.shape[1] != problem.columns:
+            return None
+        _, before, ids = np.intersect1d(self.support_, rows.kept, assume_unique=True, return_indices=True)
+        return ids, problem.shrink_into(self.dual_coef_[before], rows.y[ids], C[ids])
 
     def _solve(self, task: Task, model: ModelMaker, X: Any, y: Any) -> Solution:
         method = self._method()
@@ -280,7 +297,7 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
                 monitor,
                 tol=self.tol,
                 rng=np.random.default_rng(seed),
-                free_bias=self._free_bias,
+                free_bias=self._kind_of_bias() == "free",
                 keep_interrupted=self.on_interrupt == "keep",
             )
 
@@ -334,54 +351,10 @@ class KernelSVC(LabelNoiseMixin, MachineClassifier):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a pickled model."""
+        if state.get("machine") == "c-svc" and state["bias"] == "none":  # the default of version 0.1.0
+            state = state | {"bias": "auto"}
         super().__setstate__(state)
+        if hasattr(self, "dual_coef_") and not hasattr(self, "bias_"):  # version 0.1.0 had no "auto"
+            self.bias_ = self._kind_of_bias()
         if hasattr(self, "dual_coef_"):
             self._prepare_scorer()
-
-    # -- validation --------------------------------------------------------------------------------
-    def _check_params(self) -> None:
-        check_choice("machine", self.machine, tuple(PROBLEMS))
-        check_choice("bias", self.bias, _BIAS)
-        if self.bias == "regularized" and PROBLEMS[self.machine].balanced:
-            raise ValueError(
-                f"machine={self.machine!r} has a free bias; bias='regularized' is for the other machines, "
-                "'one-vs-rest' among them."
-            )
-        check_choice("dtype", self.dtype, ("auto", "float32", "float64"))
-        self._check_common_params()
-        check_number("C", self.C)
-        if self.cache_size != "auto":
-            check_number("cache_size", self.cache_size, positive=False)
-        if self.working_set_size != "auto":
-            check_integer("working_set_size", self.working_set_size, 1)
-        find_engine(self.engine)
-        self._method()
-
-    @property
-    def _free_bias(self) -> bool:
-        return self.bias == "free" or PROBLEMS[self.machine].balanced
-
-    def _method(self) -> Decomposition:
-        return find_method(self.solver, self.working_set_size, self.machine, self._free_bias)
-
-    def _start(
-        self, n: int, rows: Rows, problem: Problem, C: FloatArray
-    ) -> tuple[IntArray, FloatArray] | None:
-        """The support vectors of the previous solution and their coefficients, made feasible for the costs.
-
-        None if there is no solution of a problem of this shape.
-        """
-        if not self.warm_start or not hasattr(self, "dual_coef_"):
-            return None
-        same = self._rows_fitted == n and np.array_equal(self.classes_, rows.labels)
-        if not same or self.dual_coef_.shape[1] != problem.columns:
-            return None
-        _, before, ids = np.intersect1d(self.support_, rows.kept, assume_unique=True, return_indices=True)
-        return ids, problem.shrink_into(self.dual_coef_[before], rows.y[ids], C[ids])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        pairwise = self.kernel == "precomputed" or getattr(self.kernel, "pairwise", False)
-        tags.input_tags.pairwise = bool(pairwise)
-        tags.classifier_tags.multi_class = self.machine != "c-svc"
-        return tags

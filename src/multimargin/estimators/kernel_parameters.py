@@ -1,0 +1,74 @@
+"""What the parameters of a kernel machine mean together: checks, kernel, bias, method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..engines import find_engine
+from ..kernels import Kernel, make_kernel
+from ..methods.decomposition import Decomposition
+from ..methods.table import find_method
+from ..problems import PROBLEMS
+from .base import MachineClassifier
+from .validation import check_choice, check_integer, check_number
+
+_BIAS = ("auto", "none", "regularized", "free")
+
+
+class KernelParameters(MachineClassifier):
+    """The base of ``KernelSVC``, whose docstring explains the parameters."""
+
+    machine: str
+    C: float
+    kernel: str | Callable[[Any, Any], Any] | Kernel
+    degree: int
+    gamma: float | str
+    coef0: float
+    bias: str
+    solver: str | Decomposition
+    cache_size: float | str
+    working_set_size: int | str
+    shrinking: bool
+    engine: str
+    dtype: str
+
+    def _check_params(self) -> None:
+        check_choice("machine", self.machine, tuple(PROBLEMS))
+        check_choice("bias", self.bias, _BIAS)
+        if self.bias in ("none", "regularized") and PROBLEMS[self.machine].balanced:
+            raise ValueError(
+                f"machine={self.machine!r} has a free bias: use bias='auto' or 'free'. bias={self.bias!r} is "
+                "for the other machines, 'one-vs-rest' among them."
+            )
+        check_choice("dtype", self.dtype, ("auto", "float32", "float64"))
+        self._check_common_params()
+        check_number("C", self.C)
+        if self.cache_size != "auto":
+            check_number("cache_size", self.cache_size, positive=False)
+        if self.working_set_size != "auto":
+            check_integer("working_set_size", self.working_set_size, 1)
+        find_engine(self.engine)
+        self._method()
+
+    def _make_kernel(self) -> Kernel:
+        return make_kernel(self.kernel, degree=self.degree, gamma=self.gamma, coef0=self.coef0)
+
+    def _kind_of_bias(self) -> str:
+        """What ``bias`` means for this machine and kernel."""
+        if PROBLEMS[self.machine].balanced:
+            return "free"
+        if self.bias != "auto":
+            return self.bias
+        return "regularized" if self._make_kernel().needs_bias else "none"
+
+    def _method(self) -> Decomposition:
+        free = self._kind_of_bias() == "free"
+        return find_method(self.solver, self.working_set_size, self.machine, free)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        pairwise = self.kernel == "precomputed" or getattr(self.kernel, "pairwise", False)
+        tags.input_tags.pairwise = bool(pairwise)
+        tags.classifier_tags.multi_class = self.machine != "c-svc"
+        return tags
