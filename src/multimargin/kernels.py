@@ -15,7 +15,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import manhattan_distances
 
 from .system.team import SOLO, Team
 from .system.typing import Data, FloatArray, IntArray
@@ -24,6 +25,10 @@ Gamma = float | str
 
 
 _ROWS_AT_ONCE = 4096  # converted to float64 at a time if only one number per row is needed
+
+
+# Entries whose variance is between this and its inverse have squares that neither overflow nor underflow.
+_SAFE_VARIANCE = 1e-280
 
 
 def as_float64(A: Data) -> Data:
@@ -59,6 +64,17 @@ def _floating(A: Data) -> Data:
 
 def _exp(values: FloatArray) -> FloatArray:
     return np.exp(values, out=values)
+
+
+def _squared_distances(A: Data, B: Data) -> FloatArray:
+    """Return ‖a - b‖² by differences: ‖a‖² + ‖b‖² - 2a·b would lose what an offset leaves of them."""
+    A, B = as_float64(A), as_float64(B)
+    with np.errstate(over="ignore"):
+        if not sp.issparse(A):
+            return np.asarray(cdist(A, B, "sqeuclidean"))
+        ones = sp.csr_array(np.ones((B.shape[0], 1)))
+        rows = (_sqnorms(B - ones @ sp.csr_array(A[i : i + 1])) for i in range(A.shape[0]))
+        return np.stack(list(rows)) if A.shape[0] else np.empty((0, B.shape[0]))
 
 
 def _sqnorms(A: Data) -> FloatArray:
@@ -139,11 +155,9 @@ class _Scaled(Kernel):
     def resolve(self, X: Data, weight: FloatArray | None = None, team: Team = SOLO) -> Self:
         if not isinstance(self.gamma, str):
             return replace(self, gamma=float(self.gamma))
-        gamma = 1.0 / X.shape[1]
-        if self.gamma == "scale":
-            variance = _variance(X, weight, team)
-            gamma = gamma / variance if variance > 0 else 1.0
-        return replace(self, gamma=gamma)
+        return replace(
+            self, gamma=_gamma_scale(X, weight, team) if self.gamma == "scale" else 1.0 / X.shape[1]
+        )
 
     @property
     def _gamma(self) -> float:
@@ -152,18 +166,51 @@ class _Scaled(Kernel):
         return float(self.gamma)
 
 
-def _variance(X: Data, weight: FloatArray | None, team: Team) -> float:
-    """Return the variance of all entries, as in scikit-learn's gamma='scale', with weighted rows."""
+def _gamma_scale(X: Data, weight: FloatArray | None, team: Team) -> float:
+    """Return 1 / (n_features · variance), of data without variance 1."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = _variance(X, weight, team)
+    if _SAFE_VARIANCE < variance < 1 / _SAFE_VARIANCE:
+        return float(1.0 / X.shape[1] / variance)
+    stored = X.data if sp.issparse(X) else X
+    largest = team.max(float(max(stored.max(initial=0), -float(stored.min(initial=0)))))
+    variance = _variance(X, weight, team, largest) if largest > 0 else 0.0
+    if not variance > 0:
+        return 1.0
+    with np.errstate(over="ignore", under="ignore"):
+        gamma = float(np.float64(1.0 / X.shape[1] / variance) / largest / largest)
+        farthest = 4.0 * X.shape[1] * np.square(np.float64(largest))  # a bound of all distances
+    if not gamma < np.inf or not farthest < np.inf:
+        raise ValueError(
+            f"gamma='scale' is the inverse of the features' variance, but X has values up to {largest:.3g}, "
+            f"whose squares {'overflow' if largest > 1 else 'underflow'}. Scale the features, for example "
+            "with sklearn.preprocessing.StandardScaler."
+        )
+    return gamma
 
-    def average(values: FloatArray) -> float:
+
+def _variance(X: Data, weight: FloatArray | None, team: Team, unit: float = 1.0) -> float:
+    """Return the variance of all entries / ``unit``, as in scikit-learn's gamma='scale', with weighted rows.
+
+    Differences from the mean are squared, not the entries, because those would cancel if there is an offset.
+    """
+    d = X.shape[1]
+
+    def average(of_rows: Callable[[Data], FloatArray]) -> float:
+        parts = [of_rows(part if unit == 1.0 else part / unit) for part in _in_float64_parts(X)]
+        values = np.concatenate(parts or [np.empty(0)])
         total, count = (values, len(values)) if weight is None else (values * weight, weight.sum())
         return float(team.sum(total.sum()) / team.sum(count))
 
-    mean = average(np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()) / X.shape[1]
-    if sp.issparse(X):
-        return float(average(_sqnorms(X)) / X.shape[1] - mean**2)
-    parts = [np.square(part - mean).mean(axis=1) for part in _in_float64_parts(X)]
-    return average(np.concatenate(parts or [np.empty(0)]))
+    def squares(part: Data) -> FloatArray:
+        if not sp.issparse(part):
+            return np.asarray(np.square(part - mean).mean(axis=1))
+        stored = np.diff(part.indptr)
+        part.data = np.square(part.data - mean)
+        return np.asarray((np.ravel(part.sum(axis=1)) + (d - stored) * (mean * mean)) / d)
+
+    mean = average(lambda part: np.asarray(part.sum(axis=1)).ravel()) / d
+    return average(squares)
 
 
 @dataclass(frozen=True)
@@ -174,7 +221,7 @@ class RBF(_Scaled):
     needs_bias: ClassVar[bool] = False
 
     def between(self, A: Data, B: Data) -> FloatArray:
-        return _exp(-self._gamma * euclidean_distances(as_float64(A), as_float64(B), squared=True))
+        return _exp(-self._gamma * _squared_distances(A, B))
 
     def diagonal(self, A: Data) -> FloatArray:
         return np.ones(A.shape[0])

@@ -2,9 +2,10 @@
 
 - small integers times one scale (``grids.py``): kept as 8 or 16-bit integers, exact products; zeros and one
   other value only: counts of common features; sparse data only if that takes no more memory;
-- dense, few features, or L1 distances: feature-major, direct differences (exact for any offset);
+- dense, few features, or L1 distances: feature-major, direct differences (in float64 exact for any offset);
 - dense otherwise: row-major, products by BLAS; RBF distances by ‖a‖² + ‖b‖² - 2a·b on centred features;
-- sparse: CSR with a native CSC copy, so that a product visits only features both samples have.
+- sparse: CSR with a native CSC copy, so that a product visits only features both samples have;
+- dense or sparse, if rounding would show in distances by products (``precision.py``): direct differences.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from ...kernels import Kernel, Polynomial
 from ...system.data import features_per_sample
 from ...system.typing import Data, FloatArray
 from .grids import Grid
+from .precision import FLOAT64_REACH, centre_of, dense_reach, float32_suffices, sparse_reach, within_float32
 
 DIRECT_FEATURES = 32  # up to here direct differences are as fast as products
-# Float32 products lose about 2⁻²³·gamma·(‖a‖² + ‖b‖²) of an RBF value: beyond this use float64.
-_FLOAT32_REACH = 50.0
-_FLOAT32_LARGEST = 1e15  # squares must not overflow float32
 # A sparse matrix and its transpose take some 16 bytes an entry: here a byte for every feature costs less.
 _DENSE_SHARE = 1 / 8
 _BINARY_SHARE = 1 / 50  # here one line of bytes stands for many entries, so more memory buys more speed
+
+_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 # Without vector instructions for them, products of integers win only if fewer values are not zero.
 _PORTABLE_SHARE = 0.3
@@ -42,14 +43,14 @@ class Layout:
     """The native form of samples for one kernel; training data and new data must share it."""
 
     kernel: Kernel
-    form: str  # "product", "direct", "sparse", "integer" or "binary"
+    form: str  # "product", "direct", "sparse", "sparse direct", "integer" or "binary"
     dtype: np.dtype[Any]  # of the values
     center: FloatArray | None = None  # subtracted from every row (shift-invariant kernels)
     grid: Grid | None = None  # of "integer" and "binary"
 
     @classmethod
     def plan(cls, kernel: Kernel, X: Data, dtype: str) -> Layout:
-        """The layout for training data ``X``: ``dtype`` "auto" takes float32 if that is safe."""
+        """The layout for training data ``X``; unless ``dtype`` is "float64", in float32 if that is safe."""
         return cls.of_grid(kernel, X) or cls.of_floats(kernel, X, dtype)
 
     @classmethod
@@ -70,32 +71,45 @@ class Layout:
     @classmethod
     def of_floats(cls, kernel: Kernel, X: Data, dtype: str) -> Layout:
         """The floating-point layout."""
-        if sp.issparse(X):
-            return cls(kernel, "sparse", np.dtype(np.float32 if X.dtype == np.float32 else np.float64))
         shift_invariant = kernel.native in ("rbf", "laplacian")
-        direct = kernel.native == "laplacian" or (kernel.native == "rbf" and X.shape[1] <= DIRECT_FEATURES)
-        center = X.mean(axis=0, dtype=np.float64) if shift_invariant else None
-        chosen = _safe_dtype(kernel, X, center, direct) if dtype == "auto" else np.dtype(dtype)
-        return cls(kernel, "direct" if direct else "product", chosen, center)
+        if sp.issparse(X):
+            far = shift_invariant and not sparse_reach(kernel, X) <= FLOAT64_REACH
+            return cls(kernel, "sparse direct" if far else "sparse", np.promote_types(X.dtype, _FLOAT32))
+        single = dtype != "float64" and within_float32(kernel, X)
+        if not shift_invariant:
+            return cls(kernel, "product", _FLOAT32 if single else _FLOAT64)
+        direct = kernel.native == "laplacian" or X.shape[1] <= DIRECT_FEATURES
+        if direct and not single:
+            return cls(kernel, "direct", _FLOAT64)
+        center = centre_of(X)
+        reach = dense_reach(kernel, X, center)
+        if not reach <= FLOAT64_REACH:
+            return cls(kernel, "direct", _FLOAT64)
+        layout = cls(kernel, "direct" if direct else "product", _FLOAT32, center)
+        return layout if single and float32_suffices(kernel, reach, direct) else layout.in_float64()
 
     @property
     def exact(self) -> bool:
         """Whether pair values are as good as float64 ones."""
-        return self.form in ("integer", "binary", "sparse") or self.dtype == np.float64
+        return self.grid is not None or self.form.startswith("sparse") or self.dtype == np.float64
 
     def describe(self) -> str:
         """A few words for the trace."""
         if self.form == "binary":
             return "binary"
-        return f"sparse {self.dtype.name}" if self.form == "sparse" else f"{self.dtype.name} {self._products}"
-
-    @property
-    def _products(self) -> str:
-        return "direct" if self.form == "direct" else "product"
+        form, *direct = self.form.split()
+        if form == "sparse":
+            return " ".join([form, self.dtype.name, *direct])
+        return f"{self.dtype.name} {'direct' if form == 'direct' else 'product'}"
 
     def in_float64(self) -> Layout:
-        """The same layout with pair values of float64 accuracy."""
-        return self if self.exact else replace(self, dtype=np.dtype(np.float64))
+        """The same layout with pair values of float64 accuracy.
+
+        Differences of float64 values need no centre, which would round them.
+        """
+        if self.exact:
+            return self
+        return replace(self, dtype=_FLOAT64, center=None if self.form == "direct" else self.center)
 
     def widened(self) -> Layout | None:
         """An integer layout with room for larger integers of the same scale."""
@@ -129,19 +143,16 @@ class Layout:
         if self.grid is not None:
             make = _integer_samples if self.form == "integer" else _binary_samples
             return make(self.grid.integers(X), self.grid.scale)
-        if self.form == "sparse":
+        if self.form.startswith("sparse"):
+            sparse = _core.sparse if self.form == "sparse" else _core.sparse_direct
             rows = X.astype(self.dtype, copy=False)
-            return _core.sparse(rows.data, *_positions(rows), *rows.shape)
-        if self.center is None:
-            rows = np.ascontiguousarray(X, dtype=self.dtype)
-        else:
+            return sparse(rows.data, *_positions(rows), *rows.shape)
+        rows = X
+        if self.center is not None:
             rows = np.subtract(X, self.center, dtype=self.dtype if self.dtype == np.float64 else None)
-            rows = rows.astype(self.dtype, copy=False)
-        return (
-            _core.dense_direct(np.ascontiguousarray(rows.T))
-            if self.form == "direct"
-            else _core.dense_product(rows)
-        )
+        if self.form == "direct":
+            return _core.dense_direct(np.ascontiguousarray(rows.T, dtype=self.dtype))
+        return _core.dense_product(np.ascontiguousarray(rows, dtype=self.dtype))
 
 
 def _fast(X: Data) -> bool:
@@ -150,24 +161,6 @@ def _fast(X: Data) -> bool:
         return True
     filled = X.nnz if sp.issparse(X) else np.count_nonzero(X)
     return bool(filled < _PORTABLE_SHARE * X.shape[0] * X.shape[1])
-
-
-def _safe_dtype(kernel: Kernel, X: Data, center: FloatArray | None, direct: bool) -> np.dtype[np.floating]:
-    if max(float(X.max(initial=0)), -float(X.min(initial=0))) > _FLOAT32_LARGEST:
-        return np.dtype(np.float64)
-    if kernel.native == "rbf" and not direct:
-        reach = float(getattr(kernel, "gamma", 0.0)) * _largest_sqnorm(X, center)
-        if reach > _FLOAT32_REACH:
-            return np.dtype(np.float64)
-    return np.dtype(np.float32)
-
-
-def _largest_sqnorm(X: Data, center: FloatArray | None, step: int = 4096) -> float:
-    largest = 0.0
-    for first in range(0, X.shape[0], step):
-        rows = X[first : first + step] - (0.0 if center is None else center)
-        largest = max(largest, float(np.einsum("ij,ij->i", rows, rows).max()))
-    return largest
 
 
 def _integer_samples(whole: Data, scale: float) -> _core.Samples:

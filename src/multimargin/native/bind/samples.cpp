@@ -11,6 +11,7 @@
 #include "samples/dense_product.hpp"
 #include "samples/grid.hpp"
 #include "samples/integer_samples.hpp"
+#include "samples/sparse_direct.hpp"
 #include "samples/sparse_samples.hpp"
 
 namespace multimargin::bind {
@@ -66,7 +67,7 @@ void check_positions(const ConstVectorOf<I>& indices, const ConstVectorOf<I>& po
   require(all_within(indices.data(), p[n], 0, d), "csr: an index is out of range");
 }
 
-template <class I>
+template <template <class, class> class Sparse, class I>
 std::unique_ptr<Samples> make_sparse(const AnyVector& data, const ConstVectorOf<I>& indices,
                                      const ConstVectorOf<I>& indptr, Index n, Index d) {
   require(n >= 0 && d >= 1, "sparse: n must not be negative and d at least 1");
@@ -76,7 +77,7 @@ std::unique_ptr<Samples> make_sparse(const AnyVector& data, const ConstVectorOf<
   return with_dtype(data, kDataTypes, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Samples> {
     const Compressed<T, I> rows{static_cast<const T*>(data.data()), indices.data(), indptr.data()};
     nb::gil_scoped_release released;
-    return std::make_unique<SparseSamples<T, I>>(rows, n, d, owner);
+    return std::make_unique<Sparse<T, I>>(rows, n, d, owner);
   });
 }
 
@@ -125,8 +126,10 @@ std::unique_ptr<Samples> make_dense_binary(const ConstMatrixOf<std::uint8_t>& x,
 // What there is for each type of the indices of sparse data.
 template <class I>
 void bind_indexed(nb::module_& m) {
-  m.def("sparse", &make_sparse<I>, "data"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(), "n"_a, "d"_a,
-        "Sparse samples (n, d) as CSR arrays, not copied; no entry may be stored twice.");
+  m.def("sparse", &make_sparse<SparseSamples, I>, "data"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(),
+        "n"_a, "d"_a, "Sparse samples (n, d) as CSR arrays, not copied; no entry may be stored twice.");
+  m.def("sparse_direct", &make_sparse<SparseDirect, I>, "data"_a.noconvert(), "indices"_a.noconvert(),
+        "indptr"_a.noconvert(), "n"_a, "d"_a, "The same for distances by differences, exact for any offset.");
   m.def("binary", &make_binary<I>, "indices"_a.noconvert(), "indptr"_a.noconvert(), "n"_a, "d"_a, "scale"_a,
         "Samples (n, d) that are `scale` at the places of a CSR matrix, 0 elsewhere; none may be named twice.");
 }

@@ -56,20 +56,21 @@ class SparseRows : public Samples, public TileSource<double> {
   // Row i in `row`.
   virtual void copy_row(Index i, std::vector<Entry>& row) const = 0;
   virtual Index nnz() const = 0;
-  bool comparable_with(const Samples& other) const override {
-    return dynamic_cast<const SparseRows*>(&other) != nullptr;
-  }
+
+ protected:
+  double entries_per_row() const { return static_cast<double>(nnz()) / static_cast<double>(std::max<Index>(n(), 1)); }
+  static double entries_per_row(const Samples& a) { return static_cast<const SparseRows&>(a).entries_per_row(); }
 };
 
-template <class T, class I>
-class SparseSamples final : public SparseRows {
+// Compressed rows that `Kind` knows how to compare; it is made from the same four arguments.
+template <class Kind, class T, class I>
+class CompressedRows : public SparseRows {
  public:
   using Entry = SparseRows::Entry;
 
   // rows: n lines with indices below d. The caller checks them, and `owner` keeps them alive.
-  SparseSamples(Compressed<T, I> rows, Index n, Index d, std::shared_ptr<const void> owner)
-      : SparseRows(n, d), rows_(rows), columns_(CompressedCopy<T, I>::transpose(rows, n, d)),
-        owner_(std::move(owner)) {}
+  CompressedRows(Compressed<T, I> rows, Index n, Index d, std::shared_ptr<const void> owner)
+      : SparseRows(n, d), rows_(rows), owner_(std::move(owner)) {}
 
   std::unique_ptr<Samples> copy_rows(const Index* ids, Index count) const override {
     auto copy = std::make_shared<CompressedCopy<T, I>>();
@@ -83,7 +84,41 @@ class SparseSamples final : public SparseRows {
       rows.indices.insert(rows.indices.end(), rows_.indices + begin, rows_.indices + end);
       rows.pointers.push_back(static_cast<I>(rows.data.size()));
     }
-    return std::make_unique<SparseSamples>(rows.view(), count, this->d(), copy);
+    return std::make_unique<Kind>(rows.view(), count, this->d(), copy);
+  }
+
+  void copy_row(Index i, std::vector<Entry>& row) const override {
+    row.clear();
+    for (Index p = rows_.begin(i); p < rows_.end(i); ++p)
+      row.push_back({static_cast<Index>(rows_.indices[p]), static_cast<double>(rows_.data[p])});
+  }
+
+  Index nnz() const override { return rows_.pointers[this->n()]; }
+
+ protected:
+  Compressed<T, I> rows_;
+
+ private:
+  std::shared_ptr<const void> owner_;
+};
+
+// Sparse samples of any types that are compared by their common features.
+class SparseProductRows {
+ public:
+  virtual ~SparseProductRows() = default;
+};
+
+template <class T, class I>
+class SparseSamples final : public CompressedRows<SparseSamples<T, I>, T, I>, public SparseProductRows {
+ public:
+  using Entry = SparseRows::Entry;
+
+  SparseSamples(Compressed<T, I> rows, Index n, Index d, std::shared_ptr<const void> owner)
+      : CompressedRows<SparseSamples, T, I>(rows, n, d, std::move(owner)),
+        columns_(CompressedCopy<T, I>::transpose(rows, n, d)) {}
+
+  bool comparable_with(const Samples& other) const override {
+    return dynamic_cast<const SparseProductRows*>(&other) != nullptr;
   }
 
   // |a-b|_1 = |a|_1 + |b|_1 + sum over common features of (|a-b| - |a| - |b|).
@@ -100,28 +135,19 @@ class SparseSamples final : public SparseRows {
   }
 
   double value_flops(const Samples& a) const override {
-    const auto per_row = [](const SparseRows& s) { return static_cast<double>(s.nnz()) / std::max<Index>(s.n(), 1); };
-    return this->transform_flops + 4 * per_row(static_cast<const SparseRows&>(a)) * per_row(*this) / this->d();
+    return this->transform_flops + 4 * this->entries_per_row(a) * this->entries_per_row(*this) / this->d();
   }
 
   std::unique_ptr<RowTiles<double>> row_tiles(const Samples& a, Comparison comparison) const override {
     return std::make_unique<Tiles>(static_cast<const SparseRows&>(a), *this, comparison);
   }
 
-  void copy_row(Index i, std::vector<Entry>& row) const override {
-    row.clear();
-    for (Index p = rows_.begin(i); p < rows_.end(i); ++p)
-      row.push_back({static_cast<Index>(rows_.indices[p]), static_cast<double>(rows_.data[p])});
-  }
-
-  Index nnz() const override { return rows_.pointers[this->n()]; }
-
  protected:
   std::vector<double> compute_norms(Comparison comparison) const override {
     std::vector<double> sums(this->n());
     for (Index i = 0; i < this->n(); ++i)
-      for (Index p = rows_.begin(i); p < rows_.end(i); ++p) {
-        const auto x = static_cast<double>(rows_.data[p]);
+      for (Index p = this->rows_.begin(i); p < this->rows_.end(i); ++p) {
+        const auto x = static_cast<double>(this->rows_.data[p]);
         sums[i] += comparison == Comparison::l1_distance ? std::fabs(x) : x * x;
       }
     return sums;
@@ -167,9 +193,7 @@ class SparseSamples final : public SparseRows {
     for (; p < last; ++p) sums[indices[p] - begin] += term(columns_.data[p]);
   }
 
-  Compressed<T, I> rows_;
   CompressedCopy<T, I> columns_;
-  std::shared_ptr<const void> owner_;
 };
 
 }  // namespace multimargin::samples

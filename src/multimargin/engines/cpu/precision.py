@@ -1,0 +1,89 @@
+"""What rounding does to kernel values, and so which precision and which form the data need.
+
+A kernel value exp(-g) is as wrong as g = gamma · distance is, absolutely. How wrong g is depends on how the
+distance is computed:
+
+- products, ‖a‖² + ‖b‖² - 2a·b: by a few roundings of gamma · (‖a‖² + ‖b‖²), however small the distance is;
+- differences of values that were rounded to float32: by a rounding of the values, times the distance;
+- differences of float64 values as they are: by a rounding of g, so they are exact at any offset and scale.
+
+A bound for the samples on one side is enough. A sample farther away than twice the largest norm has a
+distance as large as its own norm, and then g is only wrong by a few roundings of itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...kernels import Kernel
+from ...system.typing import Data, FloatArray
+
+# The largest gamma · norm of a sample (the squared norm, for L1 distances the L1 norm) at which products in
+# float64 keep g within about 1e-9.
+FLOAT64_REACH = 1e6
+# The same for kernel rows in float32, which are refined later: g within about 1e-5.
+_FLOAT32_PRODUCTS = 50.0
+_FLOAT32_DIFFERENCES = {"rbf": 1e4, "laplacian": 1e2}
+_FLOAT32_LARGEST = 1e15  # squares must not overflow float32
+_FLOAT32_GAMMA = 1e30  # the inverse of distances whose squares are lost in float32
+_ROWS_AT_ONCE = 4096
+
+
+def within_float32(kernel: Kernel, X: Data) -> bool:
+    """Whether squares of the values, and the distances that matter, are numbers in float32."""
+    if kernel.native in ("rbf", "laplacian") and _gamma(kernel) > _FLOAT32_GAMMA:
+        return False
+    return _largest(X) <= _FLOAT32_LARGEST
+
+
+def float32_suffices(kernel: Kernel, reach: float, direct: bool) -> bool:
+    """Whether kernel rows of samples of this ``reach`` may be computed in float32."""
+    return reach <= (_FLOAT32_DIFFERENCES[str(kernel.native)] if direct else _FLOAT32_PRODUCTS)
+
+
+def centre_of(X: Data) -> FloatArray:
+    """The mean of the rows; infinite or NaN if their sum overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(X.mean(axis=0, dtype=np.float64))
+
+
+def dense_reach(kernel: Kernel, X: Data, center: FloatArray) -> float:
+    """The largest gamma · norm of the rows about ``center``; infinite or NaN if that overflows."""
+    largest = 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for part in _parts(X):
+            rows = part - center
+            if kernel.native == "laplacian":
+                norms = np.abs(rows, out=rows).sum(axis=1)
+            else:
+                norms = np.einsum("ij,ij->i", rows, rows)
+            largest = np.maximum(largest, norms.max(initial=0.0))
+    return float(_gamma(kernel) * largest)
+
+
+def sparse_reach(kernel: Kernel, X: Data) -> float:
+    """The largest gamma · norm of sparse rows, or an upper bound that is small enough."""
+    gamma, largest, entries = _gamma(kernel), _largest(X), float(np.diff(X.indptr).max(initial=0))
+    power = 1 if kernel.native == "laplacian" else 2
+    with np.errstate(over="ignore"):
+        bound = gamma * np.float64(largest) ** power * entries
+        if bound <= FLOAT64_REACH:
+            return float(bound)
+        norms = (np.abs(part.astype(np.float64)).power(power).sum(axis=1).max() for part in _parts(X))
+        return float(gamma * max(norms, default=0.0))
+
+
+def _gamma(kernel: Kernel) -> float:
+    return float(getattr(kernel, "gamma", 0.0))
+
+
+def _largest(X: Data) -> float:
+    values = X.data if sp.issparse(X) else X
+    return max(float(values.max(initial=0)), -float(values.min(initial=0)))
+
+
+def _parts(X: Data) -> Iterator[Data]:
+    return (X[first : first + _ROWS_AT_ONCE] for first in range(0, X.shape[0], _ROWS_AT_ONCE))

@@ -1,0 +1,122 @@
+"""Offsets, outliers and extreme scales: certificates and scores are those of the exact kernel."""
+
+import numpy as np
+import pytest
+from helpers import audit
+from oracle import dense, full_alpha, kernel_matrix
+from scipy import sparse
+
+from multimargin import KernelSVC, kernels
+
+
+def data(n, m, d):
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % m
+    return rng.normal(size=(n, d)) + 1.5 * rng.normal(size=(m, d))[y], y
+
+
+def gamma_scale(X):
+    """1 / (n_features · variance) in 80 bits, with entries of any size."""
+    X = dense(X).astype(np.longdouble)
+    return float(1 / (X.shape[1] * X.var()))
+
+
+def one_huge_value(d, value):
+    X, _ = data(150, 3, d)
+    X[0, 0] = value
+    return X
+
+
+def two_far_clouds(d, dtype=np.float64):
+    X, _ = data(150, 3, d)
+    X[:75] += 1e7
+    return X.astype(dtype)
+
+
+def shifted(offset, dtype=np.float64):
+    return sparse.csr_matrix((data(150, 3, 4)[0] + offset).astype(dtype))
+
+
+def scaled(scale, dtype=np.float64, d=4):
+    return (data(150, 3, d)[0] * scale).astype(dtype)
+
+
+CASES = {
+    "a huge value, 40 features": (one_huge_value(40, 1e12), 1 / 40),
+    "a huge value, 4 features": (one_huge_value(4, 1e18), 1 / 4),
+    "csr + 1e7": (shifted(1e7), "scale"),
+    "csr + 1e8": (shifted(1e8), "scale"),
+    "float32 csr + 1e4": (shifted(1e4, np.float32), "scale"),
+    "float32 csr + 1e5": (shifted(1e5, np.float32), "scale"),
+    "two far clouds, 40 features": (two_far_clouds(40), 1 / 40),
+    "two far clouds, 4 features": (two_far_clouds(4), 1 / 4),
+    "sparse far clouds": (sparse.csr_array(two_far_clouds(40)), 1 / 40),
+    "columns of all scales": (scaled(1.0, d=40) * 10.0 ** np.linspace(-6, 6, 40), 1 / 40),
+    "float32 · 1e-20": (scaled(1e-20, np.float32), "scale"),
+    "float32 · 1e-20, 40 features": (scaled(1e-20, np.float32, 40), "scale"),
+    "float32 csr · 1e-20": (sparse.csr_array(scaled(1e-20, np.float32)), "scale"),
+    "float32 · 1e20": (scaled(1e20, np.float32), "scale"),
+    "· 1e-150": (scaled(1e-150), "scale"),
+    "· 1e150": (scaled(1e150), "scale"),
+    "· 1e200, gamma given": (scaled(1e200), 1.0),
+}
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+@pytest.mark.parametrize("case", CASES)
+def test_certificates_and_scores_are_those_of_the_exact_kernel(case, kernel):
+    X, gamma = CASES[case]
+    y = data(150, 3, 4)[1]
+    model = KernelSVC(kernel=kernel, gamma=gamma).fit(X, y)
+    number = gamma_scale(X) if gamma == "scale" else gamma
+    with np.errstate(over="ignore"):
+        K = kernel_matrix(kernel, X, gamma=number)
+    audit(model, K, y, 1.0, tol=1e-3)
+    np.testing.assert_allclose(model.decision_function(X), K @ full_alpha(model, 150), atol=1e-8)
+
+
+@pytest.mark.parametrize("case", [name for name in CASES if "csr" in name or "far" in name])
+def test_the_specification_computes_differences(case):
+    X, gamma = CASES[case]
+    gamma = gamma_scale(X) if gamma == "scale" else gamma
+    found = kernels.RBF(gamma).between(X[:20], X)
+    np.testing.assert_allclose(found, kernel_matrix("rbf", X[:20], X, gamma=gamma), atol=1e-12)
+
+
+def test_rows_in_float32_only_if_rounding_does_not_show():
+    X, y = data(2100, 3, 4)
+    X[:1050] += 1e7
+    model = KernelSVC(gamma=0.25).fit(X, y)
+    assert model.trace_.info["kernel_form"] == "float64 direct"
+    assert model.trace_.info["row_dtype"] == "float32"
+    audit(model, kernel_matrix("rbf", X, gamma=0.25), y, 1.0, tol=1e-3)
+
+
+@pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
+def test_new_data_far_from_the_model(stored):
+    X, y = data(150, 3, 40)
+    model = KernelSVC(gamma=1 / 40).fit(stored(X), y)
+    far = np.concatenate([X[:5] + 1e8, X[:5] * 1e200, X[:5]])
+    with np.errstate(over="ignore"):
+        K = kernel_matrix("rbf", far, X, gamma=1 / 40)
+    np.testing.assert_allclose(model.decision_function(stored(far)), K @ full_alpha(model, 150), atol=1e-9)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("scale", [1e-200, 1e-160, 1e155, 1e200, 1e300])
+def test_gamma_scale_of_values_whose_squares_are_no_numbers(scale, form):
+    word = "underflow" if scale < 1 else "overflow"
+    with pytest.raises(ValueError, match=rf"values up to .* squares {word}. Scale the features"):
+        KernelSVC().fit(form(scaled(scale)), data(150, 3, 4)[1])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gamma_scale_of_sparse_data_counts_zeros(weighted):
+    X = (
+        np.array([[0.0, 3.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 2.0], [5.0, 5.0, 5.0]])
+        + np.diag([1e6] * 4)[:, :3]
+    )
+    weight = np.array([1.0, 2.0, 1.0, 3.0]) if weighted else None
+    repeated = np.repeat(X, [1, 2, 1, 3], axis=0) if weighted else X
+    found = kernels.RBF().resolve(sparse.csr_array(X), weight).gamma
+    assert found == pytest.approx(gamma_scale(repeated), rel=1e-12)
