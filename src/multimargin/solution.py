@@ -79,7 +79,7 @@ class Trace:
     def append(self, row: TraceRow) -> None:
         """Record one iteration."""
         if self._n == len(self._rows):
-            self._rows = np.concatenate([self._rows, np.zeros(self._n, dtype=_DTYPE)])
+            self._rows = np.concatenate([self._rows, np.zeros(max(64, self._n), dtype=_DTYPE)])
         self._rows[self._n] = row
         self._n += 1
 
@@ -98,6 +98,10 @@ class Trace:
     def row(self, k: int) -> TraceRow:
         """Row ``k`` (negative counts from the end)."""
         return TraceRow(*self._rows[: self._n][k].item())
+
+    def __getstate__(self) -> dict[str, object]:
+        """The rows there are, without the room for more."""
+        return {"_rows": self._rows[: self._n].copy(), "_n": self._n, "info": self.info}
 
     def __repr__(self) -> str:
         if not self._n:

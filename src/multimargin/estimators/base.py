@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -20,6 +20,7 @@ from ..system.typing import FloatArray, IntArray, LabelArray
 from ..system.warn import warn_user
 from .callbacks import CallbackSupportMixin, SklearnCallbacks, callback_context
 from .costs import check_weights
+from .states import from_plain, to_plain
 from .validation import check_choice, check_integer, check_number
 
 AnySolution = TypeVar("AnySolution", bound=Certified)
@@ -46,6 +47,7 @@ class MachineClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     callback: Callable[..., object] | None
     on_interrupt: str
     classes_: np.ndarray
+    _not_stored: ClassVar[frozenset[str]] = frozenset()  # attributes that are not stored
 
     def _rows(self, y: np.ndarray, sample_weight: Any, team: Team = SOLO) -> Rows:
         if y.dtype.kind not in "iub":  # integers are classes
@@ -144,6 +146,15 @@ class MachineClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         scores = self.decision_function(X)
         best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[best])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The attributes as plain data, without those that need not be stored (see ``states.py``)."""
+        state = super().__getstate__()
+        return {name: to_plain(value) for name, value in state.items() if name not in self._not_stored}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a stored model; version 0.1.0 stored the objects themselves."""
+        super().__setstate__({name: from_plain(value) for name, value in state.items()})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -154,6 +154,8 @@ class KernelSVC(LabelNoiseMixin, KernelParameters):
     True
     """
 
+    _not_stored = frozenset({"_scorer"})
+
     def __init__(
         self,
         machine: str = "crammer-singer",
@@ -344,10 +346,6 @@ class KernelSVC(LabelNoiseMixin, KernelParameters):
     def _prepare_scorer(self) -> None:
         """Make what prediction needs; support vectors are laid out when the first data come, and stay so."""
         self._scorer = Scorer(self._kernel, self._support, self.dual_coef_)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """All but the scorer, which is made again."""
-        return {name: value for name, value in super().__getstate__().items() if name != "_scorer"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a pickled model."""
