@@ -1,10 +1,13 @@
 """Offsets, outliers and extreme scales: certificates and scores are those of the exact kernel."""
 
+import warnings
+
 import numpy as np
 import pytest
 from helpers import audit
 from oracle import dense, full_alpha, kernel_matrix
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from multimargin import KernelSVC, kernels
 
@@ -120,3 +123,25 @@ def test_gamma_scale_of_sparse_data_counts_zeros(weighted):
     repeated = np.repeat(X, [1, 2, 1, 3], axis=0) if weighted else X
     found = kernels.RBF().resolve(sparse.csr_array(X), weight).gamma
     assert found == pytest.approx(gamma_scale(repeated), rel=1e-12)
+
+
+@pytest.mark.parametrize("d", [4, 40])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly"])
+@pytest.mark.parametrize("C", [1.0, 1e5])
+def test_float32_data_are_scored_as_exactly_as_the_certificate_claims(kernel, C, d):
+    X, y = data(4000 // d, 3, d)
+    X = X.astype(np.float32)
+    model = KernelSVC(kernel=kernel, gamma=1e-3, C=C, bias="none", max_iter=30, tol=1e-2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
+    scores = kernel_matrix(kernel, X, gamma=1e-3) @ full_alpha(model, len(y))
+    np.testing.assert_allclose(model.decision_function(X), scores, atol=1e-4)
+
+
+def test_float32_scores_of_values_beyond_float32_squares():
+    X, y = data(150, 3, 40)
+    model = KernelSVC(gamma=1 / 40).fit(X.astype(np.float32), y)
+    far = np.concatenate([X[:5] * 1e37, X[:5]]).astype(np.float32)
+    K = kernel_matrix("rbf", far, X.astype(np.float32), gamma=1 / 40)
+    np.testing.assert_allclose(model.decision_function(far), K @ full_alpha(model, 150), atol=1e-4)

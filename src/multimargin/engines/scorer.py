@@ -40,7 +40,7 @@ class Scorer:
         form = sp.issparse(X), "auto" if X.dtype == support.dtype == np.float32 else "float64"
         with blas_threads(1):
             if form not in self._laid_out:
-                layouts = scoring_layouts(self.kernel, support, form[1])
+                layouts = scoring_layouts(self.kernel, support, self.coef, form[1])
                 self._laid_out[form] = LaidOutScorer(layouts, 0.0, support, self.coef)
             self._laid_out[form](X, n_threads, out)
         return out

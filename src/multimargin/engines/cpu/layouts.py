@@ -23,7 +23,16 @@ from ...kernels import Kernel, Polynomial
 from ...system.data import features_per_sample
 from ...system.typing import Data, FloatArray
 from .grids import Grid
-from .precision import FLOAT64_REACH, centre_of, dense_reach, float32_suffices, sparse_reach, within_float32
+from .precision import (
+    FLOAT64_REACH,
+    SCORE_ERROR,
+    centre_of,
+    dense_reach,
+    float32_score_error,
+    float32_suffices,
+    sparse_reach,
+    within_float32,
+)
 
 DIRECT_FEATURES = 32  # up to here direct differences are as fast as products
 # A sparse matrix and its transpose take some 16 bytes an entry: here a byte for every feature costs less.
@@ -102,6 +111,16 @@ class Layout:
             return " ".join([form, self.dtype.name, *direct])
         return f"{self.dtype.name} {'direct' if form == 'direct' else 'product'}"
 
+    def for_scores(self, support: Data, coef: FloatArray) -> list[Layout]:
+        """Layouts for scores against the support vectors: in float32 only if that hardly changes them."""
+        if self.exact:
+            return [self]
+        direct, center = self.form == "direct", self.center
+        if center is None:  # not a function of a distance: values are not bounded
+            return [self.in_float64()]
+        error = float32_score_error(dense_reach(self.kernel, support, center), direct, coef)
+        return [self, self.in_float64()] if error <= SCORE_ERROR else [self.in_float64()]
+
     def in_float64(self) -> Layout:
         """The same layout with pair values of float64 accuracy.
 
@@ -129,8 +148,10 @@ class Layout:
         return _core.KernelSpec(str(k.native), float(gamma), float(coef0), int(degree), float(offset))
 
     def holds(self, X: Data) -> bool:
-        """Whether ``X`` can be laid out so: an integer layout takes only what is on its grid."""
-        return self.grid is None or self.grid.holds(X)
+        """Whether ``X`` can be laid out so: on the grid of an integer layout, in the range of float32."""
+        if self.grid is not None:
+            return self.grid.holds(X)
+        return self.exact or within_float32(self.kernel, X)
 
     def samples(self, X: Data) -> _core.Samples:
         """Rows of ``X``, which the layout must hold, in native form, with a normalised kernel's factors."""

@@ -29,6 +29,8 @@ _FLOAT32_PRODUCTS = 50.0
 _FLOAT32_DIFFERENCES = {"rbf": 1e4, "laplacian": 1e2}
 _FLOAT32_LARGEST = 1e15  # squares must not overflow float32
 _FLOAT32_GAMMA = 1e30  # the inverse of distances whose squares are lost in float32
+SCORE_ERROR = 1e-4  # of scores in float32: a tenth of the default tolerance
+_DEVIATIONS = 6.0  # so many standard deviations of a sum of roundings are its bound
 _ROWS_AT_ONCE = 4096
 
 
@@ -42,6 +44,17 @@ def within_float32(kernel: Kernel, X: Data) -> bool:
 def float32_suffices(kernel: Kernel, reach: float, direct: bool) -> bool:
     """Whether kernel rows of samples of this ``reach`` may be computed in float32."""
     return reach <= (_FLOAT32_DIFFERENCES[str(kernel.native)] if direct else _FLOAT32_PRODUCTS)
+
+
+def float32_score_error(reach: float, direct: bool, coef: FloatArray) -> float:
+    """A bound of the error of scores Σ_i K(x, sv_i) coef_i whose kernel values are computed in float32.
+
+    Values of different support vectors are rounded independently, so their errors add up as random numbers
+    do: as the root of their squares. One value is wrong by about a rounding of 1 and of what the distance is
+    made of, which is the reach, or its root for differences.
+    """
+    value = np.finfo(np.float32).eps / 2 * (1.0 + (np.sqrt(reach) if direct else reach))
+    return float(_DEVIATIONS * value * np.sqrt(np.square(coef).sum(axis=0).max(initial=0.0)))
 
 
 def centre_of(X: Data) -> FloatArray:

@@ -62,8 +62,13 @@ class LaidOutScorer:
             self._scorer(k)(self.layouts[k].samples(part), 0, last - first, out[first:last], n_threads)
 
 
-def scoring_layouts(kernel: Kernel, support: Data, dtype: str) -> list[Layout]:
-    """Layouts for new data against the support vectors, the fastest first; the last holds any data."""
+def scoring_layouts(kernel: Kernel, support: Data, coef: FloatArray, dtype: str) -> list[Layout]:
+    """Layouts for new data against the support vectors, the fastest first; the last holds any data.
+
+    Unless ``dtype`` is "float64", values are computed in float32 if the scores then stay as exact as a
+    certificate claims.
+    """
     grid = Layout.of_grid(kernel, support)
     integer = [] if grid is None else [grid, grid.widened()]
-    return [layout for layout in integer if layout is not None] + [Layout.of_floats(kernel, support, dtype)]
+    floats = Layout.of_floats(kernel, support, dtype).for_scores(support, coef)
+    return [layout for layout in integer if layout is not None] + floats
