@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
-from oracle import assert_feasible, certify, codes, dense, full_alpha, has_free_bias
+from oracle import assert_feasible, certify, class_biases, codes, dense, full_alpha, has_free_bias
 from sklearn.exceptions import ConvergenceWarning
 
 from multimargin.methods import METHODS as NAMED
@@ -54,7 +54,7 @@ def audit(model, K, y, C, tol=None):
     assert (np.diff(model.support_) > 0).all()
     assert np.abs(dense(model.dual_coef_)).max(axis=1, initial=0).all()
     assert_feasible(alpha, labels, C, machine=machine, free=free)
-    found = certify(K, labels, alpha, C, machine, model.intercept_ if free else None)
+    found = certify(K, labels, alpha, C, machine, class_biases(model) if free else None)
     scale = max(1.0, abs(found.primal))
     np.testing.assert_allclose(model.primal_objective_, found.primal, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(model.dual_objective_, found.dual, rtol=1e-6, atol=1e-9)

@@ -63,6 +63,11 @@ def has_free_bias(model):
     return model.machine == "c-svc" or used == "free"
 
 
+def class_biases(model):
+    """One bias per class; of two classes ``intercept_`` is only the difference."""
+    return getattr(model, "_class_bias", model.intercept_)
+
+
 def codes(model, y):
     """y as 0..m-1 in the order of model.classes_."""
     return np.searchsorted(model.classes_, np.asarray(y))

@@ -55,7 +55,7 @@ class Adapter:
             "support": model.support_,
             "dual_coef": model.dual_coef_,
             "classes": model.classes_,
-            "intercept": model.intercept_,
+            "intercept": getattr(model, "_class_bias", model.intercept_),  # one per class
             "machine": model.machine,
             "bias": getattr(model, "bias_", model.bias),  # versions before bias_ had no "auto"
         }

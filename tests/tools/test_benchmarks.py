@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from oracle import kernel_matrix
+from oracle import class_biases, kernel_matrix
 from sklearn import svm
 
 from multimargin import KernelSVC, LinearSVC
@@ -107,7 +107,7 @@ def test_judge_certifies_a_right_model_and_catches_a_wrong_one(machine, bias, sp
     assert judgement.gap == pytest.approx(model.duality_gap_, rel=1e-6, abs=1e-8 * judgement.primal)
     np.testing.assert_array_equal(labels, model.predict(split.X_test))
     halved = (model.support_, model.dual_coef_ / 2, model.classes_)
-    judgement, _ = judge(Coefficients(*halved, model.intercept_, machine, bias), split, C, GAMMA)
+    judgement, _ = judge(Coefficients(*halved, class_biases(model), machine, bias), split, C, GAMMA)
     assert not judgement.certified(1e-3)
     assert judgement.gap > 1e-2 * judgement.primal
 

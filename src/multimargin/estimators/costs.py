@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils.class_weight import compute_class_weight
 
 from ..system.team import SOLO, Team
 from ..system.typing import FloatArray, LabelArray
@@ -27,25 +27,59 @@ def check_weights(sample_weight: Any, n: int) -> FloatArray:
     return weight
 
 
-def sample_costs(
+def class_factors(
     class_weight: dict[Any, float] | str | None,
     labels: np.ndarray,
     y: LabelArray,
     weight: FloatArray,
     team: Team = SOLO,
 ) -> FloatArray:
-    """Return class weight times sample weight for each sample.
+    """Return the factor of ``C`` of every class.
 
     "balanced" weighs classes inversely to their total sample weight, so that a row of weight 2 counts as
-    two rows.
+    two rows, and a row of weight 0 as none.
     """
     if class_weight is None:
-        return weight.astype(np.float64)
+        return np.ones(len(labels))
     if isinstance(class_weight, str) and class_weight == "balanced":
         totals = team.sum(np.bincount(y, weights=weight, minlength=len(labels)))
-        factors = team.sum(weight.sum()) / (len(labels) * totals)
-    else:
-        factors = compute_class_weight(class_weight, classes=labels, y=labels[y])
-    if not (np.isfinite(factors).all() and (factors > 0).all()):
-        raise ValueError(f"class_weight must give every class a finite weight > 0, got {class_weight!r}.")
-    return np.asarray(factors[y] * weight, dtype=np.float64)
+        present = totals > 0
+        balanced = totals.sum() / (present.sum() * np.where(present, totals, 1.0))
+        return np.where(present, balanced, 1.0)
+    return _named_factors(class_weight, labels)
+
+
+def _named_factors(class_weight: Any, labels: np.ndarray) -> FloatArray:
+    """Return the factors that a dictionary of labels names; the others are 1, as in scikit-learn."""
+    if not isinstance(class_weight, dict):
+        raise ValueError(
+            f"class_weight must be None, 'balanced' or a dict of one number per class, got {class_weight!r}."
+        )
+    known = labels.tolist()
+    for label, factor in class_weight.items():
+        number = isinstance(factor, Real) and not isinstance(factor, bool)
+        if not number or not (0 < factor < np.inf):
+            raise ValueError(
+                f"class_weight must be a finite number > 0 for every class, got {factor!r} for {label!r}."
+            )
+    missing = [label for label in known if label not in class_weight]
+    unknown = [label for label in class_weight if label not in known]
+    if missing and unknown:  # perhaps a misspelt label; a class too many alone is none of this y
+        raise ValueError(
+            f"class_weight has a weight for {', '.join(map(repr, unknown))}, which is no label in y, and "
+            f"none for {', '.join(map(repr, missing))}. The labels in y are {known}."
+        )
+    return np.array([class_weight.get(label, 1.0) for label in known], dtype=np.float64)
+
+
+def sample_costs(C: float, factors: FloatArray, y: LabelArray, weight: FloatArray) -> FloatArray:
+    """Return the cost of each sample: ``C`` times the factor of its class times its weight."""
+    with np.errstate(over="ignore", under="ignore"):
+        costs = np.asarray(float(C) * (factors[y] * weight), dtype=np.float64)
+    if not (np.isfinite(costs).all() and (costs > 0).all()):
+        raise ValueError(
+            "C times class_weight times sample_weight must be a positive number that float64 can hold, but "
+            f"it is between {costs.min():.3g} and {costs.max():.3g}: C is {C:g}, class weights go up to "
+            f"{factors.max():.3g}, sample weights from {weight.min():.3g} to {weight.max():.3g}."
+        )
+    return costs

@@ -21,10 +21,10 @@ from ..system.memory import cache_bytes
 from ..system.team import Team
 from ..system.threads import effective_threads
 from ..system.typing import FloatArray, IntArray
-from .attributes import ModelMaker
+from .attributes import ModelMaker, SupportAttributes, intercept
 from .base import Rows, margins
 from .callbacks import with_callbacks
-from .costs import sample_costs
+from .costs import class_factors, sample_costs
 from .kernel_parameters import KernelParameters
 from .label_noise import LabelNoiseMixin
 
@@ -36,7 +36,7 @@ _DATA: dict[str, Any] = {  # what scikit-learn's validate_data is asked for
 }
 
 
-class KernelSVC(LabelNoiseMixin, KernelParameters):
+class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
     """Exact multiclass kernel support vector machine with a certificate of optimality.
 
     All classes are trained in one problem. For the Crammer-Singer machine, for example, the dual
@@ -117,18 +117,29 @@ class KernelSVC(LabelNoiseMixin, KernelParameters):
     ----------
     classes_ : ndarray of shape (m,)
         The labels.
+    class_weight_ : ndarray of shape (m,)
+        The factor of ``C`` of each class.
     support_ : ndarray of shape (n_SV,)
         Row numbers of the support vectors, ascending.
+    support_vectors_ : {ndarray, sparse array} of shape (n_SV, n_features)
+        The support vectors; sparse if X was, and empty for a precomputed kernel.
+    n_support_ : ndarray of shape (m,)
+        Number of support vectors of each class.
     dual_coef_ : ndarray of shape (n_SV, m), or (n_SV, 1) for "c-svc"
-        Their coefficients α: scores are Σ_i α_i K(x_i, x) + intercept, whatever the machine.
-    intercept_ : ndarray of shape (m,), or (1,) for "c-svc"
-        Bias of each class (zeros without a bias).
+        Their coefficients α: one row per support vector and one column per class, while ``SVC`` has rows for
+        classes. Scores are Σ_i α_i K(x_i, x) plus the bias, whatever the machine.
+    coef_ : ndarray of shape (m, n_features), or (1, n_features) for two classes
+        Weights, for a linear kernel only: scores are ``X @ coef_.T + intercept_``.
+    intercept_ : ndarray of shape (m,), or (1,) for two classes
+        Bias of each class (zeros without a bias); for two classes the second's minus the first's.
     bias_ : {"none", "regularized", "free"}
         The kind of bias that was used.
     n_iter_ : int
         Outer iterations.
     status_ : Status
         Why the solver stopped.
+    fit_status_ : int
+        0 if it converged, 1 if not.
     violation_ : float
         Largest KKT violation, in units of the margin.
     primal_objective_, dual_objective_, duality_gap_ : float
@@ -137,6 +148,8 @@ class KernelSVC(LabelNoiseMixin, KernelParameters):
     trace_ : Trace
         One row an outer iteration; ``trace_.info`` has what was used and, as "profile", the seconds of each
         phase.
+    shape_fit_ : tuple of int
+        Shape of the training data.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -233,14 +246,16 @@ class KernelSVC(LabelNoiseMixin, KernelParameters):
         X = canonical(X)
         team = find_engine(self.engine).assemble()
         rows = self._rows(y, sample_weight, team)
-        task = self._task(X, rows, sample_weight is not None, team)
-        model = ModelMaker(task, rows.labels, rows.kept, self._kind_of_bias())
+        factors = class_factors(self.class_weight, rows.labels, rows.y, rows.weight, team)
+        C = sample_costs(self.C, factors, rows.y, rows.weight)
+        task = self._task(X, rows, C, sample_weight is not None, team)
+        model = ModelMaker(task, rows.labels, rows.kept, factors, self._kind_of_bias())
         solution = self._solve(task, model, X, y)
         self._store(task, model, X.shape[0], solution)
         self._warn_unless_converged(solution)
         return self
 
-    def _task(self, X: Any, rows: Rows, weighted: bool, team: Team) -> Task:
+    def _task(self, X: Any, rows: Rows, C: FloatArray, weighted: bool, team: Team) -> Task:
         """The problem to solve, on the rows of positive weight."""
         kept, labels, y, weight = rows
         kernel = self._make_kernel()
@@ -249,7 +264,6 @@ class KernelSVC(LabelNoiseMixin, KernelParameters):
                 f"kernel='precomputed' needs a square matrix of kernel values to fit, got shape {X.shape}."
             )
         problem = PROBLEMS[self.machine](len(labels))
-        C = self.C * sample_costs(self.class_weight, labels, y, weight, team)
         start = self._start(X.shape[0], rows, problem, C)
         if len(kept) < X.shape[0]:
             X = X[kept][:, kept] if kernel.pairwise else X[kept]
@@ -258,7 +272,7 @@ class KernelSVC(LabelNoiseMixin, KernelParameters):
         offset = 1.0 if kind == "regularized" else 0.0
         if kind == "free" and not problem.balanced:
             offset = proximal_weight(kernel.diagonal(X), C, len(labels), team)
-        bias = self.intercept_ if start is not None and kind == "free" else None
+        bias = self._class_bias if start is not None and kind == "free" else None
         return Task(problem, kernel, X, y, C, offset, start, bias, team)
 
     def _start(
@@ -341,7 +355,7 @@ class KernelSVC(LabelNoiseMixin, KernelParameters):
         X = canonical(validate_data(self, X, reset=False, **_DATA))
         if self._scorer.coef is not self.dual_coef_:
             self._prepare_scorer()
-        return margins(self._scorer(X, effective_threads(self.n_threads)) + self.intercept_)
+        return margins(self._scorer(X, effective_threads(self.n_threads))) + self.intercept_
 
     def _prepare_scorer(self) -> None:
         """Make what prediction needs; support vectors are laid out when the first data come, and stay so."""
@@ -352,7 +366,9 @@ class KernelSVC(LabelNoiseMixin, KernelParameters):
         if state.get("machine") == "c-svc" and state["bias"] == "none":  # the default of version 0.1.0
             state = state | {"bias": "auto"}
         super().__setstate__(state)
-        if hasattr(self, "dual_coef_") and not hasattr(self, "bias_"):  # version 0.1.0 had no "auto"
-            self.bias_ = self._kind_of_bias()
-        if hasattr(self, "dual_coef_"):
-            self._prepare_scorer()
+        if not hasattr(self, "dual_coef_"):
+            return
+        if not hasattr(self, "bias_"):  # version 0.1.0 had one intercept per class, and no bias="auto"
+            self.bias_, self._class_bias = self._kind_of_bias(), self.intercept_
+            self.intercept_ = intercept(self._class_bias)
+        self._prepare_scorer()

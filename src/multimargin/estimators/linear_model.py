@@ -81,8 +81,8 @@ class LinearModel(MachineClassifier):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take over a pickled state; version 0.1.0 had two rows of weights for two classes."""
         super().__setstate__(state)
-        coef = state.get("coef_")
-        if coef is not None and len(state["classes_"]) == coef.shape[0] == 2:
+        coef = getattr(self, "coef_", None)
+        if coef is not None and len(self.classes_) == coef.shape[0] == 2:
             self.coef_, self.intercept_ = coef[1:] - coef[:1], np.diff(self.intercept_)
 
 

@@ -21,7 +21,7 @@ from ..system.threads import effective_threads
 from ..system.typing import Data, FloatArray
 from .base import Rows
 from .callbacks import with_callbacks
-from .costs import check_weights, sample_costs
+from .costs import check_weights, class_factors, sample_costs
 from .linear_model import DATA, LinearModel, coefficients, trained_weights
 from .validation import check_choice, check_number
 
@@ -215,7 +215,8 @@ class LinearSVC(LinearModel):
         return self
 
     def _training_set(self, X: Data, rows: Rows, alpha: sp.csr_array | None) -> TrainingSet:
-        C = self.C * sample_costs(self.class_weight, rows.labels, rows.y, rows.weight)
+        factors = class_factors(self.class_weight, rows.labels, rows.y, rows.weight)
+        C = sample_costs(self.C, factors, rows.y, rows.weight)
         if alpha is not None:
             alpha = shrink_sparse_into(alpha[rows.kept], rows.y, C)
         if len(rows.kept) < X.shape[0]:
