@@ -20,6 +20,7 @@ from ..system.typing import FloatArray, IntArray, LabelArray
 from ..system.warn import warn_user
 from .callbacks import CallbackSupportMixin, SklearnCallbacks, callback_context
 from .costs import check_weights
+from .keywords import ForeignKeywords
 from .states import from_plain, to_plain
 from .validation import check_choice, check_integer, check_number
 
@@ -35,7 +36,7 @@ class Rows(NamedTuple):
     weight: FloatArray
 
 
-class MachineClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class MachineClassifier(ForeignKeywords, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Base of the estimators of this package."""
 
     tol: float
