@@ -103,6 +103,7 @@ class DescentOptions:
         width: float = ...,
         faces: bool = False,
         n_threads: int = 1,
+        seconds: float = ...,
     ) -> None: ...
 
 def coordinate_descent(
@@ -146,6 +147,7 @@ def pair_descent(
     eps: float,
     max_iter: int,
     most_work: int = ...,
+    seconds: float = ...,
     kernel: WorkingSetKernel | None = None,
     store: _Floats | None = None,
     slots: _I64 | None = None,
@@ -164,11 +166,14 @@ class GradientOptions:
         memory: int,
         patience: int,
         initial_step: str,
+        seconds: float = ...,
     ) -> None: ...
 
 @final
 class ProjectionOptions:
-    def __init__(self, *, eps: float, max_iter: int, rho: float, period: int, flat: float) -> None: ...
+    def __init__(
+        self, *, eps: float, max_iter: int, rho: float, period: int, flat: float, seconds: float = ...
+    ) -> None: ...
 
 def projected_gradient(
     machine: str, K: _Floats, G: _F64, alpha: _F64, y: _I32, C: _F64, options: GradientOptions

@@ -46,7 +46,8 @@ class Case:
 
     def descend(self, width, eps=1e-6, room=None, relax=1.0, sweeps=5000):
         room = np.empty(len(self.y) ** 2, dtype=self.K.dtype) if room is None else room
-        _, K, diagonal, alpha, G, y, C = vars(self.block()).values()
+        b = self.block()
+        K, diagonal, alpha, G, y, C = b.K, b.diagonal, b.alpha, b.G, b.y, b.C
         options = _core.DescentOptions(eps=eps, max_sweeps=sweeps, seed=1, relax=relax, width=width)
         return _core.coordinate_descent("crammer-singer", K, diagonal, G, alpha, y, C, options, room)
 

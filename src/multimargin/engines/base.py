@@ -8,6 +8,7 @@ sample of a working set or each support vector. So methods and rules run unchang
 from __future__ import annotations
 
 import math
+import time
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -130,6 +131,11 @@ class Task:
         return alpha
 
 
+def is_late(deadline: float, team: Team) -> bool:
+    """Whether time.perf_counter() has passed the deadline, by the clock of the team's first process."""
+    return not math.isinf(deadline) and team.agree(time.perf_counter() >= deadline)
+
+
 class Engine(ABC):
     """The state of one fit, and the verbs that read and change it."""
 
@@ -228,7 +234,8 @@ class Engine(ABC):
         """Solve the block of ``W`` and take the result over: alpha, G, dual.
 
         With ``keep`` the next working set will have most of these samples again: the engine may then keep the
-        kernel block, and may add samples of the blocks before.
+        kernel block, and may add samples of the blocks before. If Ctrl-C interrupts it, alpha is what the
+        inner solver has reached. G does not belong to it then: ``prove`` or ``zero_sums`` must come next.
         """
 
     @abstractmethod

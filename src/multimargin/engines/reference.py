@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +20,18 @@ from ..problems.zero_sums import balanced, with_zero_sums
 from ..run.profile import Profile, timed
 from ..system.threads import blas_threads
 from ..system.typing import FloatArray, IntArray
-from .base import Certificate, Counts, Engine, EngineOptions, Found, Improvement, LowRank, Selection, Task
+from .base import (
+    Certificate,
+    Counts,
+    Engine,
+    EngineOptions,
+    Found,
+    Improvement,
+    LowRank,
+    Selection,
+    Task,
+    is_late,
+)
 from .budget import Budget
 from .diagonal import TINY_DIAGONAL, exact_diagonal
 
@@ -143,11 +155,16 @@ class ReferenceEngine(Engine):
             np.fill_diagonal(K, self.diagonal[W])
         y, C = self.task.y[W], self.task.C[W]
         block = Block(W, K, self.diagonal[W], self.alpha[W], self.G[W], y, C)
-        with self.profile.phase("inner"):
-            eps = aim.eps(self.problem, inner.measure, block, self.n)
-            steps = inner.solve(self.problem, block, eps, self._rng)
-        with self.profile.phase("gradient"):
-            return Improvement(steps, self._move(W, block.alpha))
+        block.late = partial(is_late, self.deadline, self.team)
+        try:
+            with self.profile.phase("inner"):
+                eps = aim.eps(self.problem, inner.measure, block, self.n)
+                steps = inner.solve(self.problem, block, eps, self._rng)
+            with self.profile.phase("gradient"):
+                return Improvement(steps, self._move(W, block.alpha))
+        except KeyboardInterrupt:
+            self.alpha[W] = block.alpha
+            raise
 
     def _move(self, W: IntArray, alpha: FloatArray) -> bool:
         """Give the samples ``W`` these rows: G += (K + R) Δ, D += ⟨G, Δ⟩ + ½ ⟨Δ, (K + R) Δ⟩."""

@@ -79,7 +79,7 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
     max_iter : int, default=-1
         Largest number of outer iterations; -1 is no limit.
     time_limit : float or None, default=None
-        Seconds after which the solver stops at its current point. Looked at between outer iterations; the
+        Seconds after which the solver stops at its current point. Inner solvers look at it too; only the
         final proof comes on top.
     cache_size : float or "auto", default="auto"
         MB (10**6 bytes) for kernel rows and blocks; "auto" is half of the free memory, and plenty for

@@ -7,7 +7,8 @@ Given a working set W, minimise over its rows alone, the others fixed (Niu & Yua
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,6 +28,7 @@ class Block:
     G: FloatArray  # (q, m)
     y: LabelArray
     C: FloatArray
+    late: Callable[[], bool] = field(default=lambda: False, kw_only=True)  # whether the time limit has passed
 
     @property
     def movable(self) -> int:

@@ -76,14 +76,14 @@ class BoxInteriorPoint(InnerSolver):
         steps, share = 0, _FIRST_SHARE
         best, best_change = alpha, 0.0
         for _ in range(_ROUNDS):
-            steps += inside.minimise(share * eps, self.max_iter - steps)
+            steps += inside.minimise(share * eps, self.max_iter - steps, block.late)
             x = inside.rounded()
             shift = inside.K @ (x - alpha)
             change = float((x - alpha) @ (G - inside.multiplier + 0.5 * shift))
             if change < best_change:
                 best, best_change = x, change
             block.alpha[:, 0], block.G[:, 0] = x, G + shift
-            if box.closeness(block) <= eps or steps >= self.max_iter or inside.stuck:
+            if box.closeness(block) <= eps or steps >= self.max_iter or inside.stuck or block.late():
                 break
             share *= _LATER_SHARE
         block.alpha[:, 0], block.G[:, 0] = best, G + inside.K @ (best - alpha)

@@ -97,8 +97,11 @@ class CoordinateDescent(InnerSolver):
         listed = self.pairs(problem, block, worst)
         threshold = max(eps, _FIRST_THRESHOLD * worst) if self.staged else eps
         for _ in range(self.max_sweeps):
-            order = rng.permutation(len(block.W))
-            changed = sum(self._visit(problem, block, listed[i], i, threshold) for i in order)
+            order, changed = rng.permutation(len(block.W)), 0
+            for i in order:
+                changed += self._visit(problem, block, listed[i], i, threshold)
+                if block.late():
+                    return updates + changed
             updates += changed
             if not changed:
                 if threshold <= eps:

@@ -62,7 +62,7 @@ class FrankWolfe(InnerSolver):
             else:
                 direction = problem.vertex(G, y, C) - alpha
             gap = -float(np.vdot(G, direction))
-            if gap <= (enough if step else 0.0):
+            if gap <= (enough if step else 0.0) or block.late():
                 return step
             change = block.K @ direction
             curvature = float(np.vdot(direction, change))

@@ -65,7 +65,7 @@ class PairDescent(InnerSolver):
         for steps in range(self.max_iter):
             above, below = np.where(alpha < high, G, np.inf), np.where(alpha > low, G, -np.inf)
             i = int(above.argmin())
-            if not below.max() - above[i] > 2 * eps:
+            if not below.max() - above[i] > 2 * eps or block.late():
                 return steps
             b = np.maximum(below - G[i], 0.0)
             a = np.maximum(diagonal[i] + diagonal - 2.0 * K[i], tiny)

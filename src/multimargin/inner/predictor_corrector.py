@@ -15,7 +15,7 @@ of H is.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from scipy.linalg import lapack
@@ -70,11 +70,11 @@ class PredictorCorrector(ABC):
         """The longest steps, up to 1, of z and of s that keep them non-negative."""
         return step_length(self.z, dz), step_length(self.slack, ds)
 
-    def minimise(self, eps: float, max_iter: int) -> int:
-        """Step until ``_settled(eps)``; returns the number of steps."""
+    def minimise(self, eps: float, max_iter: int, late: Callable[[], bool] = lambda: False) -> int:
+        """Step until ``_settled(eps)`` or ``late()``; returns the number of steps."""
         n = len(self.z)
         for step in range(max_iter):
-            if self._settled(eps):
+            if self._settled(eps) or late():
                 return step
             if not self._factor(self.slack / self.z):
                 self.stuck = True

@@ -78,7 +78,7 @@ class ProjectedGradient(InnerSolver):
         pairs: deque[tuple[float, float]] = deque(maxlen=self.memory + 1)  # (⟨s, s⟩, ⟨s, y⟩), oldest first
         left = feasible.closeness(block)
         rho = self._first_step(problem, feasible, block)
-        while left > eps and steps < self.max_iter:
+        while left > eps and steps < self.max_iter and not block.late():
             target = feasible.project(block, w - rho * F)
             d = target - w
             Hd = K @ d

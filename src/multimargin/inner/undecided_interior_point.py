@@ -76,7 +76,7 @@ class InteriorPoint(Finisher):
         if not len(rows) or not self._affords(listed):
             return 0
         inside = _Undecided(block, rows, listed)
-        steps = inside.minimise(_EPS_SHARE * eps, self.max_iter)
+        steps = inside.minimise(_EPS_SHARE * eps, self.max_iter, block.late)
         alpha = inside.coefficients()
         delta = alpha - block.alpha[rows]
         if not inside.change(block.G[rows], delta) < 0:

@@ -81,7 +81,7 @@ class VariableProjection(InnerSolver):
         z_old, G_old = z.copy(), G.copy()
         Kz, rho, steps = _product(K, z), self.rho, 0
         left = box.closeness(block)
-        while left > eps and steps < self.max_iter:
+        while left > eps and steps < self.max_iter and not block.late():
             target = box.project(block, z - rho * G)
             d, Kd = target - z, _product(K, target) - Kz
             curvature, length = float(np.vdot(d, Kd)), float(np.vdot(Kd, Kd))

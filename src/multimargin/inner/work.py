@@ -19,7 +19,6 @@ LEAP_STEPS = 30
 # problem and no other method could finish it.
 LEAST_DESCENT = 1_000_000_000
 WHOLE_PROBLEM = 4
-PER_SECOND = 2_000_000_000  # until a speed has been measured
 
 # Kernel values: multiplications for a value beside one per feature; how many integer ones take as long as one
 # floating-point multiplication; and how many take as long as touching memory for one value the first time.

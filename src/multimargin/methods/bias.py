@@ -72,6 +72,10 @@ class NoBias:
         """The certificate of the current point."""
         return self.engine.prove()
 
+    def prove_interrupted(self, tol: float) -> Certificate:
+        """The same after Ctrl-C, which may have come anywhere: G may not belong to alpha."""
+        return self.prove(tol)
+
     def solve(self, run: Run) -> tuple[Status, Certificate]:
         """The whole run."""
         self.start()
@@ -90,6 +94,11 @@ class Centred(NoBias):
 
     def after_step(self) -> None:
         self.engine.centre()
+
+    def prove_interrupted(self, tol: float) -> Certificate:
+        self.engine.prove()
+        self.start()  # between two halves of a step in Python
+        return self.prove(tol)
 
     def prove(self, tol: float) -> Certificate:
         self.engine.prove()
@@ -125,6 +134,15 @@ class Proximal(NoBias):
     """The proximal point method; see the module's head."""
 
     def solve(self, run: Run) -> tuple[Status, Certificate]:
+        try:
+            return self._solve(run)
+        except KeyboardInterrupt:
+            if not run.keep:
+                raise
+            self.engine.zero_sums()
+            return Status.INTERRUPTED, self.engine.certificate()
+
+    def _solve(self, run: Run) -> tuple[Status, Certificate]:
         engine, tol = self.engine, run.tol
         aim = min(tol, _POLISH_TOL) if engine.n <= run.method.polish else tol
         eps = tol if len(engine.support()) else max(tol, _FIRST_EPS)

@@ -158,15 +158,15 @@ class Run:
         """Alternate descents and exact proofs until a proof succeeds, a limit is met, or neither helps."""
         dual, violation = math.inf, math.inf  # of the last proof
         for _ in range(_MOST_PROOFS):
-            status = self.descend(scheme, self.tol, self.method.stop, self.method.leap)
             try:
+                status = self.descend(scheme, self.tol, self.method.stop, self.method.leap)
                 if status in (Status.CONVERGED, Status.STALLED):
                     self._finish()
                 proof = scheme.prove(self.tol)
             except KeyboardInterrupt:
                 if not self.keep:
                     raise
-                status, proof = Status.INTERRUPTED, scheme.prove(self.tol)
+                return Status.INTERRUPTED, scheme.prove_interrupted(self.tol)
             if status not in (Status.CONVERGED, Status.STALLED):
                 return status, proof
             left = self.left(proof)
@@ -188,28 +188,23 @@ class Run:
         by_gap = stop == "gap"  # tol says nothing of single samples then
         measure, above = ("gain", 0.0) if by_gap else (stop, _AIM * tol)
         aim = Aim(0.0 if by_gap else method.inner_floor * tol, method.inner_share)
-        try:
-            scheme.begin()
-            for choice in rule.choose(engine, measure, above, self.rng):
-                choice = scheme.judged(choice)
-                if by_gap and choice.gap <= _AIM * tol * (choice.gap - engine.dual):
-                    return Status.CONVERGED
-                if status := engine.agree(self.monitor.exhausted()):
-                    return status
-                made = engine.improve(choice.W, method.inner, aim, keep=rule.grows)
-                scheme.after_step()
-                leapt = leap is not None and engine.leap(leap, tol)
-                still = 0 if made.moved or leapt else still + 1
-                flat = 0 if falls(engine.dual, lowest) else flat + 1
-                lowest = min(lowest, engine.dual)
-                if status := self._record(choice, made.steps):
-                    return status
-                if still >= rule.patience(n) or flat >= _FLAT_STEPS + 20 * n // len(choice.W):
-                    return Status.STALLED
-        except KeyboardInterrupt:
-            if not self.keep:
-                raise
-            return Status.INTERRUPTED
+        scheme.begin()
+        for choice in rule.choose(engine, measure, above, self.rng):
+            choice = scheme.judged(choice)
+            if by_gap and choice.gap <= _AIM * tol * (choice.gap - engine.dual):
+                return Status.CONVERGED
+            if status := engine.agree(self.monitor.exhausted()):
+                return status
+            made = engine.improve(choice.W, method.inner, aim, keep=rule.grows)
+            scheme.after_step()
+            leapt = leap is not None and engine.leap(leap, tol)
+            still = 0 if made.moved or leapt else still + 1
+            flat = 0 if falls(engine.dual, lowest) else flat + 1
+            lowest = min(lowest, engine.dual)
+            if status := self._record(choice, made.steps):
+                return status
+            if still >= rule.patience(n) or flat >= _FLAT_STEPS + 20 * n // len(choice.W):
+                return Status.STALLED
         return Status.CONVERGED
 
     def _record(self, choice: Choice, steps: int) -> Status | None:

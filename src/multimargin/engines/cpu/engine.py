@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,18 @@ from ...problems.zero_sums import balanced, with_zero_sums
 from ...run.profile import Profile, timed
 from ...system.threads import blas_threads
 from ...system.typing import FloatArray, IntArray
-from ..base import Certificate, Counts, Engine, EngineOptions, Found, Improvement, LowRank, Selection, Task
+from ..base import (
+    Certificate,
+    Counts,
+    Engine,
+    EngineOptions,
+    Found,
+    Improvement,
+    LowRank,
+    Selection,
+    Task,
+    is_late,
+)
 from ..budget import Budget
 from ..diagonal import TINY_DIAGONAL, exact_diagonal
 from .blocks import Blocks, LazyBlock, StoreBlock
@@ -124,8 +136,12 @@ class CpuEngine(Engine):
     def improve(self, W: IntArray, inner: InnerSolver, aim: Aim, keep: bool = False) -> Improvement:
         block = self.blocks.growing(W) if keep else self.blocks.once(W)
         eps = aim.eps(self.problem, inner.measure, block, self.n)
-        steps = self.solvers.solve(inner, block, eps, self.deadline)
-        return Improvement(steps, self._update(block))
+        try:
+            steps = self.solvers.solve(inner, block, eps, self.deadline)
+            return Improvement(steps, self._update(block))
+        except KeyboardInterrupt:
+            self.state.take_over(block.W, block.alpha)
+            raise
 
     @timed("gradient")
     def _update(self, block: Block) -> bool:
@@ -164,11 +180,16 @@ class CpuEngine(Engine):
     def leap(self, rule: LowRank, tol: float) -> bool:
         if self._leap is None:
             self._leap = Leap(rule, self.state, self.diagonal)
-        alpha = self._leap.point(tol, self.solvers.work, self.rows.budget.finisher_bytes, self.column)
+        late = partial(is_late, self.deadline, self.team)
+        alpha = self._leap.point(tol, self.solvers.work, self.rows.budget.finisher_bytes, self.column, late)
         if alpha is None:
             return False
         before = self.state.alpha, self.state.G, self.state.dual
-        self.place(alpha)
+        try:
+            self.place(alpha)
+        except KeyboardInterrupt:
+            self.state.place(before[0])
+            raise
         if self.state.dual < before[2]:
             return True
         self.state.place(before[0])

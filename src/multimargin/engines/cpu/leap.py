@@ -50,7 +50,9 @@ class Leap:
         self.due = self._work(1)
         self.factor: FloatArray | None = None
 
-    def point(self, tol: float, done: int, memory: int, column: Column) -> FloatArray | None:
+    def point(
+        self, tol: float, done: int, memory: int, column: Column, late: Callable[[], bool]
+    ) -> FloatArray | None:
         """The alpha to leap to, if ``done`` units of work make it due and some sample violates.
 
         None if it is not due, or would take more than ``memory`` bytes.
@@ -66,7 +68,7 @@ class Leap:
         if self._bytes(self.factor.shape[1]) > memory:
             return None
         problem = _LowRankProblem(self.factor, self.diagonal, state.y, state.C, state.m)
-        problem.minimise(tol, self.rule.max_iter)
+        problem.minimise(tol, self.rule.max_iter, late)
         return problem.coefficients()
 
     def _plan(self, column: Column) -> FloatArray:

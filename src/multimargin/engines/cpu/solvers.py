@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ... import _core
 from ...inner import CoordinateDescent, InnerSolver, PairDescent, ProjectedGradient, VariableProjection, work
 from ...inner.block import Block
 from ...run.profile import Profile, timed
-from ..base import EngineOptions
+from ..base import EngineOptions, is_late
 from .blocks import Blocks, LazyBlock, StoreBlock
 from .state import State
 
@@ -40,12 +41,20 @@ class Solvers:
     def solve(self, inner: InnerSolver, block: Block, eps: float, deadline: float = math.inf) -> int:
         """Solve the block in place, about until ``deadline``; return the inner iterations."""
         self._deadline = deadline
+        block.late = partial(is_late, deadline, self.state.team)
         if inner.name in _NATIVE:
             return _NATIVE[inner.name](self, inner, block, eps)
         self.in_python.add(inner.name)
         steps = inner.solve(self.problem, block, eps, self._rng)
         self.work += steps * block.G.size
         return steps
+
+    @property
+    def _seconds(self) -> float:
+        """How long a native solver may take."""
+        if math.isinf(self._deadline):
+            return math.inf
+        return self.state.team.agree(self._deadline - time.perf_counter())
 
     def _projected_gradient(self, inner: ProjectedGradient, block: Block, eps: float) -> int:
         options = _core.GradientOptions(
@@ -56,6 +65,7 @@ class Solvers:
             memory=inner.memory,
             patience=inner.patience,
             initial_step=inner.initial_step,
+            seconds=self._seconds,
         )
         K, G, alpha, y, C = block.K, block.G, block.alpha, block.y, block.C
         if not self.problem.balanced:
@@ -68,7 +78,12 @@ class Solvers:
         low, high = self.problem.bounds(block.y, block.C)
         arrays, rest = (block.K, block.G, block.alpha, low, high), (inner.projection, self.options.n_threads)
         options = _core.ProjectionOptions(
-            eps=eps, max_iter=inner.max_iter, rho=inner.rho, period=inner.period, flat=inner.flat
+            eps=eps,
+            max_iter=inner.max_iter,
+            rho=inner.rho,
+            period=inner.period,
+            flat=inner.flat,
+            seconds=self._seconds,
         )
         return int(_core.variable_projection(*arrays, options, *rest)[0])
 
@@ -84,6 +99,7 @@ class Solvers:
             eps=eps,
             max_iter=inner.max_iter,
             most_work=self._most_work(block, alone=True),
+            seconds=self._seconds,
             **(block.source if isinstance(block, LazyBlock) else {}),
         )
         self.work += done
@@ -102,7 +118,7 @@ class Solvers:
             if some < most and not finish.fits(block, eps):
                 return self._sweeps(inner, block, eps, most)[0]
             updates, done = self._sweeps(inner, block, eps, some)
-            if done or (some == most and not finish.fits(block, eps)):
+            if done or block.late() or (some == most and not finish.fits(block, eps)):
                 return updates
             # Sweeps leave the gradient of pairs that took no part as it was.
             moved = np.flatnonzero((block.alpha != alpha).any(axis=1))
@@ -126,6 +142,7 @@ class Solvers:
     def _options(self, inner: CoordinateDescent, block: Block, *, alone: bool, **rest: Any) -> Any:
         return _core.DescentOptions(
             most_work=self._most_work(block, alone),
+            seconds=self._seconds,
             staged=inner.staged,
             relax=inner.relax,
             width=self._width(inner, block),
@@ -153,18 +170,9 @@ class Solvers:
         return math.inf if inner.reach is None else inner.reach * self.state.largest_violation(block)
 
     def _most_work(self, block: Block, alone: bool) -> int:
-        """What one descent may take, and no more than there is time for, at the speed seen so far.
-
-        ``alone`` says that no other method would finish the block.
-        """
+        """What one descent may take; ``alone`` says that no other method would finish the block."""
         whole = block.movable == self.state.n and alone
-        most = max(self.work, work.LEAST_DESCENT) * (work.WHOLE_PROBLEM if whole else 1)
-        if math.isinf(self._deadline):
-            return most
-        seconds = self.profile.seconds["inner"]
-        speed = self.work / seconds if self.work and seconds > 0 else work.PER_SECOND
-        left = self.state.team.agree(self._deadline - time.perf_counter())
-        return min(most, max(1, int(left * speed)))
+        return max(self.work, work.LEAST_DESCENT) * (work.WHOLE_PROBLEM if whole else 1)
 
 
 _NATIVE: dict[str, Callable[[Solvers, Any, Any, float], int]] = {

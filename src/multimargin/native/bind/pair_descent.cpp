@@ -39,7 +39,7 @@ void check_point(const Matrix& G, const Matrix& alpha, const ConstVector& diag, 
 
 Found pair_descent(const WritableKernelRows& K, const ConstVector& diag, const Matrix& G, const Matrix& alpha,
                    const ConstVector& low, const ConstVector& high, double eps, Index max_iter, Index most_work,
-                   const kernel::WorkingSetKernel* kernel, const std::optional<AnyMatrix>& store,
+                   double seconds, const kernel::WorkingSetKernel* kernel, const std::optional<AnyMatrix>& store,
                    const std::optional<Ids>& slots, const std::optional<Ids>& columns) {
   const Index q = length(G);
   check_point(G, alpha, diag, low, high);
@@ -54,7 +54,7 @@ Found pair_descent(const WritableKernelRows& K, const ConstVector& diag, const M
       source = {kernel, static_cast<const T*>(store->data()), store->stride(0), slots->data(), columns->data()};
     nb::gil_scoped_release released;
     PairRows<T> rows(static_cast<T*>(K.data()), K.stride(0), length(K), q, diag.data(), source);
-    PairDescent<T> descent(q, rows, diag.data(), low.data(), high.data(), G.data(), alpha.data());
+    PairDescent<T> descent(q, rows, diag.data(), low.data(), high.data(), G.data(), alpha.data(), seconds);
     const PairResult result = descent.run(eps, max_iter, most_work);
     return Found{result.steps, result.violation, result.work};
   });
@@ -65,7 +65,7 @@ Found pair_descent(const WritableKernelRows& K, const ConstVector& diag, const M
 void bind_pair_descent(nb::module_& m) {
   m.def("pair_descent", &pair_descent, "K"_a.noconvert(), "diag"_a.noconvert(), "G"_a.noconvert(),
         "alpha"_a.noconvert(), "low"_a.noconvert(), "high"_a.noconvert(), "eps"_a, "max_iter"_a,
-        "most_work"_a = std::numeric_limits<Index>::max(), "kernel"_a.none() = nb::none(),
+        "most_work"_a = std::numeric_limits<Index>::max(), "seconds"_a = kInfinity, "kernel"_a.none() = nb::none(),
         "store"_a.noconvert().none() = nb::none(), "slots"_a.noconvert().none() = nb::none(),
         "columns"_a.noconvert().none() = nb::none(),
         "Solves a block of one column with bounds and a fixed sum in place, by second-order pairs. K has all kernel "

@@ -94,11 +94,12 @@ void project_balanced(const ConstVector& w, const ConstVector& low, const ConstV
 
 void bind_projections(nb::module_& m) {
   nb::class_<GradientOptions>(m, "GradientOptions", "How the projected gradient method runs.")
-      .def(nb::init<double, Index, double, double, Index, Index, std::string>(), nb::kw_only(), "eps"_a,
-           "max_iter"_a, "rho_min"_a, "rho_max"_a, "memory"_a, "patience"_a, "initial_step"_a);
+      .def(nb::init<double, Index, double, double, Index, Index, std::string, double>(), nb::kw_only(), "eps"_a,
+           "max_iter"_a, "rho_min"_a, "rho_max"_a, "memory"_a, "patience"_a, "initial_step"_a,
+           "seconds"_a = kInfinity);
   nb::class_<ProjectionOptions>(m, "ProjectionOptions", "How the variable projection method runs.")
-      .def(nb::init<double, Index, double, Index, double>(), nb::kw_only(), "eps"_a, "max_iter"_a, "rho"_a,
-           "period"_a, "flat"_a);
+      .def(nb::init<double, Index, double, Index, double, double>(), nb::kw_only(), "eps"_a, "max_iter"_a, "rho"_a,
+           "period"_a, "flat"_a, "seconds"_a = kInfinity);
   m.def("projected_gradient", &projected_gradient, "machine"_a, "K"_a.noconvert(), "G"_a.noconvert(),
         "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "options"_a,
         "Solves the block in place by the projected gradient method; returns (iterations, max g_i / c_i).");

@@ -25,9 +25,9 @@ class ClassProblem {
  public:
   // position[id] is a sample's number in the block, or -1.
   ClassProblem(const Subproblem<T>& block, const KernelSource<T>& source, const std::vector<std::int32_t>& position,
-               Machine machine)
+               Machine machine, double seconds)
       : b_(block), one_(block), source_(source), position_(position), machine_(std::move(machine)),
-        at_(position.size(), -1) {
+        interrupt_(seconds), at_(position.size(), -1) {
     one_.m = 1;
   }
 
@@ -71,7 +71,7 @@ class ClassProblem {
     for (;;) {
       result.violation = largest(G_.data(), rise_.data(), fall_.data(), n_);
       result.work += n_;
-      if (!(result.violation > limits.eps) || stop) break;
+      if (!(result.violation > limits.eps) || stop || interrupt_.late()) break;
       if (result.sweeps >= limits.max_sweeps || result.work >= limits.most_work) break;
       const double share = limits.staged ? kShare * result.violation : 0.0;
       const double threshold = std::max(limits.eps, std::min(share, below));
@@ -299,7 +299,8 @@ class ClassDescent {
     std::vector<DescentResult> results(b_.m);
     std::atomic<bool> stop{false};
     parallel_tasks(b_.m, worthwhile_threads(limits.n_threads, entries), [&] {
-      return [&, problem = ClassProblem<Machine, T, S>(b_, source_, position_, machine_)](Index task) mutable {
+      ClassProblem<Machine, T, S> one(b_, source_, position_, machine_, limits.seconds);
+      return [&, problem = std::move(one)](Index task) mutable {
         const Index r = order[task];
         if (complete_)
           problem.load_all(r);

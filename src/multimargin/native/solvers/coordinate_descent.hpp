@@ -30,8 +30,8 @@ class CoordinateDescent {
  public:
   CoordinateDescent(const Subproblem<T>& block, Machine machine, ListedVariables<Machine, T> variables,
                     const DescentOptions& options)
-      : b_(block), o_(options), machine_(std::move(machine)), random_(options.seed), variables_(std::move(variables)),
-        row_(3 * block.m) {}
+      : b_(block), o_(options), machine_(std::move(machine)), random_(options.seed), interrupt_(options.seconds),
+        variables_(std::move(variables)), row_(3 * block.m) {}
 
   // Stores even if an interrupt leaves run() half way: alpha and G always belong together.
   ~CoordinateDescent() { variables_.store(); }
@@ -42,7 +42,7 @@ class CoordinateDescent {
   DescentResult run() {
     DescentResult result{.violation = largest_violation()};
     double threshold = o_.staged ? std::max(o_.eps, 0.5 * result.violation) : o_.eps;
-    while (result.violation > o_.eps && result.sweeps < o_.max_sweeps && result.work < o_.most_work) {
+    while (result.violation > o_.eps && result.sweeps < o_.max_sweeps && !is_over(result)) {
       const Index last = o_.staged ? std::min(o_.max_sweeps, result.sweeps + kStageSweeps) : result.sweeps + 1;
       const Index few = threshold > o_.eps ? b_.q / 100 : 0;  // the next stage takes care of them
       const Index updates = stage(threshold, few, last, result);
@@ -57,6 +57,8 @@ class CoordinateDescent {
   static constexpr Index kStageSweeps = 100;
   // In the time of a multiply-add: looking at a row, and solving one.
   static constexpr Index kWorkOfVisit = 160, kWorkOfUpdate = 800;
+
+  bool is_over(const DescentResult& result) const { return result.work >= o_.most_work || interrupt_.late(); }
 
   double violation(Index i) {
     const Index count = variables_.count(i);
@@ -78,7 +80,7 @@ class CoordinateDescent {
     std::iota(order_.begin(), order_.end(), Index{0});
     const Index over_all = sweep(threshold, result);
     Index updates = over_all;
-    while (updates > few && result.sweeps < last && result.work < o_.most_work) updates = sweep(threshold, result);
+    while (updates > few && result.sweeps < last && !is_over(result)) updates = sweep(threshold, result);
     return over_all;
   }
 
@@ -88,7 +90,7 @@ class CoordinateDescent {
     random_.shuffle(order_.data(), static_cast<Index>(order_.size()));
     Index updates = 0;
     std::size_t kept = 0;
-    for (std::size_t k = 0; k < order_.size(); ++k) {
+    for (std::size_t k = 0; k < order_.size() && !interrupt_.late(); ++k) {
       const Index i = order_[k];
       interrupt_.poll(b_.m);
       const double before = violation(i);

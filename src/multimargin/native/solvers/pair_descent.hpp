@@ -114,8 +114,8 @@ template <class T>
 class PairDescent {
  public:
   PairDescent(Index q, PairRows<T>& rows, const double* diag, const double* low, const double* high, double* G,
-              double* alpha)
-      : q_(q), rows_(rows), diag_(diag), low_(low), high_(high), G_(G), alpha_(alpha) {
+              double* alpha, double seconds)
+      : q_(q), rows_(rows), diag_(diag), low_(low), high_(high), G_(G), alpha_(alpha), interrupt_(seconds) {
     const Index stride = (q + 31) / 32 * 32;  // first_equal reads 32 values at a time
     up_ = search_.reserve(6 * stride);
     lower_ = up_ + stride;
@@ -133,13 +133,14 @@ class PairDescent {
     tiny_ = static_cast<T>(std::max(kTiny * largest, kTiniest));
   }
 
-  // Until the violation is at most eps, max_iter steps or most_work were made, or no step changes G any more.
+  // Until the violation is at most eps, max_iter steps or most_work were made, the time is over, or no step changes G
+  // any more.
   PairResult run(double eps, Index max_iter, Index most_work) {
     PairResult result{0, 0.0, 0};
     if (q_ == 0) return result;
     reference_ = G_[0];
     pairs::Extremes<T> found = search(score_, score_, 0.0);
-    while (result.steps < max_iter && result.work < most_work) {
+    while (result.steps < max_iter && result.work < most_work && !interrupt_.late()) {
       // Searches run in the precision of K, relative to `reference`; the pair they find is checked in double.
       if (!(static_cast<double>(found.most) - static_cast<double>(found.least) > 2 * eps)) break;
       const Index i = pairs::first_equal(above_, found.tile, found.least);

@@ -18,6 +18,7 @@ struct GradientOptions {
   Index memory;              // h: a step length uses up to h + 1 secants (s, y)
   Index patience;            // L: failures to improve on the best value before f_ref is lowered
   std::string initial_step;  // "ell": C^2 / max g (NY), "projected": 1 / |P(w - F) - w|_inf
+  double seconds;            // ends about when so much time has passed
 
   void check() const {
     const auto require = [](bool holds, const char* message) {
@@ -107,7 +108,8 @@ template <class Problem>
 class ProjectedGradient {
  public:
   ProjectedGradient(Problem problem, const GradientOptions& options)
-      : problem_(std::move(problem)), b_(problem_.block()), o_(options), size_(b_.q * b_.m),
+      : problem_(std::move(problem)), b_(problem_.block()), o_(options), interrupt_(options.seconds),
+        size_(b_.q * b_.m),
         alpha_start_(b_.alpha, b_.alpha + size_), G_start_(b_.G, b_.G + size_), best_(alpha_start_), target_(size_),
         d_(size_), Kd_(size_) {}
 
@@ -115,7 +117,7 @@ class ProjectedGradient {
     IterationResult result{0, problem_.closeness()};
     double rho = first_step();
     while (result.closeness > o_.eps) {
-      if (result.iterations == o_.max_iter) {
+      if (result.iterations == o_.max_iter || interrupt_.late()) {
         return_best();
         result.closeness = problem_.closeness();
         break;
@@ -126,7 +128,12 @@ class ProjectedGradient {
       rho = next_step();
       record();
       result.closeness = problem_.closeness();
-      interrupt_.poll(b_.q * b_.q * b_.m);
+      try {
+        interrupt_.poll(b_.q * b_.q * b_.m);
+      } catch (...) {
+        return_best();
+        throw;
+      }
     }
     return result;
   }
@@ -219,7 +226,7 @@ class ProjectedGradient {
     for (std::size_t k = 0; k < size_; ++k) b_.G[k] = G_start_[k] + Kd_[k];
   }
 
-  // The method is nonmonotone: if it ends at max_iter, the last point need not be the best.
+  // The method is nonmonotone: if it ends at max_iter or is interrupted, the last point need not be the best.
   void return_best() {
     if (f_ > f_best_) std::copy(best_.begin(), best_.end(), b_.alpha);
     refresh();

@@ -35,6 +35,7 @@ struct DescentOptions {
   double width;  // variables that a change of G by this much could move take part
   bool faces;    // conjugate gradients over the free variables between sweeps (face.hpp)
   int n_threads;
+  double seconds;  // ends about when so much time has passed
 
   void check() const {
     if (!(eps >= 0.0 && width >= 0.0)) throw std::invalid_argument("eps and width must not be negative");

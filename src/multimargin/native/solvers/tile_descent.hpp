@@ -34,8 +34,9 @@ template <class Machine, class T>
 class TileDescent {
  public:
   TileDescent(const Subproblem<T>& block, Machine machine, const DescentOptions& options)
-      : b_(block), o_(options), machine_(std::move(machine)), random_(options.seed), K_(kTile * kTile),
-        G_(kTile * block.m), rows_(G_.size()), delta_(G_.size()), next_(3 * block.m), violation_(block.q),
+      : b_(block), o_(options), machine_(std::move(machine)), random_(options.seed),
+        interrupt_(options.seconds), K_(kTile * kTile), G_(kTile * block.m), rows_(G_.size()), delta_(G_.size()),
+        next_(3 * block.m), violation_(block.q),
         momentum_(block.alpha, block.G, block.q * block.m), left_(block.q) {}
 
   DescentResult run() {
@@ -46,8 +47,13 @@ class TileDescent {
       try {
         sweep(std::max(o_.eps, kShare * result.violation), result);
       } catch (...) {
-        momentum_.undo();
+        if (loose_) momentum_.undo();
         throw;
+      }
+      if (interrupt_.late()) {
+        if (loose_) momentum_.undo();
+        result.violation = measure();
+        break;
       }
       ++result.sweeps;
       momentum_.measure();
@@ -86,6 +92,7 @@ class TileDescent {
       if (loose_ || violation_[i] > threshold) seeds_.push_back(i);
     waits_.assign(b_.q, 1);
     for (Index seed : seeds_) {
+      if (interrupt_.late()) return;
       if (!waits_[seed]) continue;
       choose(seed);
       load();

@@ -15,6 +15,7 @@ struct ProjectionOptions {
   double rho;    // the first projection parameter
   Index period;  // l~: the two rules for rho alternate within so many steps
   double flat;   // rho does not change if |K d|^2 <= flat |d|^2
+  double seconds;  // ends about when so much time has passed
 
   void check() const {
     if (!(eps >= 0.0 && max_iter >= 0)) throw std::invalid_argument("eps and max_iter must not be negative");
@@ -36,27 +37,39 @@ class VariableProjection {
  public:
   VariableProjection(const Subproblem<T>& block, BalancedSet set, const ProjectionOptions& options, int n_threads)
       : b_(block), set_(std::move(set)), o_(options), product_(block.K, block.K_stride, block.q, n_threads),
-        rho_(options.rho), start_(block.alpha, block.alpha + block.q), G_start_(block.G, block.G + block.q),
+        interrupt_(options.seconds), rho_(options.rho), start_(block.alpha, block.alpha + block.q),
+        G_start_(block.G, block.G + block.q),
         target_(start_), d_(start_), Kd_(start_), Kz_(start_) {}
 
   IterationResult run() {
     multiply(b_.alpha, Kz_.data());
     IterationResult result{0, centre()};
-    while (!(result.closeness <= o_.eps) && result.iterations < o_.max_iter && step(result.iterations + 1)) {
-      ++result.iterations;
-      result.closeness = centre();
-      interrupt_.poll(b_.q);
+    try {
+      while (!(result.closeness <= o_.eps) && result.iterations < o_.max_iter && !interrupt_.late() &&
+             step(result.iterations + 1)) {
+        ++result.iterations;
+        result.closeness = centre();
+        interrupt_.poll(b_.q);
+      }
+    } catch (...) {
+      keep_if_lower(result.closeness);
+      throw;
     }
-    const double change = refresh();
-    if (!(result.closeness <= o_.eps) && !(change <= 0.0)) {  // the first step, without a search, may have led up
-      std::copy(start_.begin(), start_.end(), b_.alpha);
-      std::copy(G_start_.begin(), G_start_.end(), b_.G);
-    }
+    keep_if_lower(result.closeness);
     result.closeness = measure_balanced(set_, b_.G, b_.alpha, b_.q).violation;
     return result;
   }
 
  private:
+  // Computes G afresh. Unless the block is solved, goes back to the start if the dual there is lower: the first step,
+  // which has no line search, may have led up.
+  void keep_if_lower(double closeness) {
+    const double change = refresh();
+    if (closeness <= o_.eps || change <= 0.0) return;
+    std::copy(start_.begin(), start_.end(), b_.alpha);
+    std::copy(G_start_.begin(), G_start_.end(), b_.G);
+  }
+
   void multiply(const double* v, double* out) {
     product_(v, out);
     interrupt_.poll(product_.work());
