@@ -8,82 +8,39 @@ float64, and the native code is tested against them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
 
+from .system.arithmetic import (
+    as_float64,
+    check_symmetric,
+    dense,
+    dots,
+    floating,
+    in_float64_parts,
+    short_indices,
+    sqnorms,
+    squared_distances,
+)
 from .system.team import SOLO, Team
 from .system.typing import Data, FloatArray, IntArray
 
 Gamma = float | str
 
 
-_ROWS_AT_ONCE = 4096  # converted to float64 at a time if only one number per row is needed
-
-
+_DIAGONAL_ROWS = 16  # of a callable's diagonal at a time: few calls, and few values beside the diagonal
 # Entries whose variance is between this and its inverse have squares that neither overflow nor underflow.
 _SAFE_VARIANCE = 1e-280
 
 
-def as_float64(A: Data) -> Data:
-    """Return the samples in float64, without a copy if they already are."""
-    return A.astype(np.float64, copy=False)
-
-
-def _in_float64_parts(A: Data) -> Iterator[Data]:
-    for first in range(0, A.shape[0], _ROWS_AT_ONCE):
-        yield as_float64(A[first : first + _ROWS_AT_ONCE])
-
-
-def _dense(product: Any) -> FloatArray:
-    return product.toarray() if sp.issparse(product) else np.asarray(product)
-
-
-def _dots(A: Data, B: Data) -> FloatArray:
-    return _dense(as_float64(A) @ as_float64(B).T)
-
-
-def _short_indices(A: Data) -> Data:
-    """Return float64 samples with the 32-bit indices that scikit-learn's L1 distance requires."""
-    A = as_float64(A)
-    if not sp.issparse(A) or A.indices.dtype == A.indptr.dtype == np.int32:
-        return A
-    return sp.csr_array((A.data, A.indices.astype(np.int32), A.indptr.astype(np.int32)), shape=A.shape)
-
-
-def _floating(A: Data) -> Data:
-    """Return floating-point samples: products of small integer types would overflow."""
-    return A if np.issubdtype(A.dtype, np.floating) else as_float64(A)
-
-
 def _exp(values: FloatArray) -> FloatArray:
     return np.exp(values, out=values)
-
-
-def _squared_distances(A: Data, B: Data) -> FloatArray:
-    """Return ‖a - b‖² by differences: ‖a‖² + ‖b‖² - 2a·b would lose what an offset leaves of them."""
-    A, B = as_float64(A), as_float64(B)
-    with np.errstate(over="ignore"):
-        if not sp.issparse(A):
-            return np.asarray(cdist(A, B, "sqeuclidean"))
-        ones = sp.csr_array(np.ones((B.shape[0], 1)))
-        rows = (_sqnorms(B - ones @ sp.csr_array(A[i : i + 1])) for i in range(A.shape[0]))
-        return np.stack(list(rows)) if A.shape[0] else np.empty((0, B.shape[0]))
-
-
-def _sqnorms(A: Data) -> FloatArray:
-    if sp.issparse(A):
-        A = as_float64(A)
-        return np.asarray(A.multiply(A).sum(axis=1)).ravel()
-    return np.concatenate(
-        [np.einsum("ij,ij->i", part, part) for part in _in_float64_parts(A)] or [np.empty(0)]
-    )
 
 
 @dataclass(frozen=True)
@@ -117,6 +74,10 @@ class Kernel(ABC):
         """Return the values between training samples ``rows`` and ``columns`` (all samples if None)."""
         return self.between(X[rows], X if columns is None else X[columns])
 
+    def whole(self, X: Data) -> FloatArray:
+        """Return the values between all training samples."""
+        return self.block(X, np.arange(X.shape[0]))
+
     def support(self, X: Data, ids: IntArray) -> Any:
         """Return the part of ``X`` that prediction needs for the support vectors ``ids``."""
         return X[ids]
@@ -133,10 +94,10 @@ class Linear(Kernel):
     native: ClassVar[str | None] = "linear"
 
     def between(self, A: Data, B: Data) -> FloatArray:
-        return _dots(A, B)
+        return dots(A, B)
 
     def diagonal(self, A: Data) -> FloatArray:
-        return _sqnorms(A)
+        return sqnorms(A)
 
 
 @dataclass(frozen=True)
@@ -197,7 +158,7 @@ def _variance(X: Data, weight: FloatArray | None, team: Team, unit: float = 1.0)
     d = X.shape[1]
 
     def average(of_rows: Callable[[Data], FloatArray]) -> float:
-        parts = [of_rows(part if unit == 1.0 else part / unit) for part in _in_float64_parts(X)]
+        parts = [of_rows(part if unit == 1.0 else part / unit) for part in in_float64_parts(X)]
         values = np.concatenate(parts or [np.empty(0)])
         total, count = (values, len(values)) if weight is None else (values * weight, weight.sum())
         return float(team.sum(total.sum()) / team.sum(count))
@@ -221,7 +182,7 @@ class RBF(_Scaled):
     needs_bias: ClassVar[bool] = False
 
     def between(self, A: Data, B: Data) -> FloatArray:
-        return _exp(-self._gamma * _squared_distances(A, B))
+        return _exp(-self._gamma * squared_distances(A, B))
 
     def diagonal(self, A: Data) -> FloatArray:
         return np.ones(A.shape[0])
@@ -235,7 +196,7 @@ class Laplacian(_Scaled):
     needs_bias: ClassVar[bool] = False
 
     def between(self, A: Data, B: Data) -> FloatArray:
-        return _exp(-self._gamma * manhattan_distances(_short_indices(A), _short_indices(B)))
+        return _exp(-self._gamma * manhattan_distances(short_indices(A), short_indices(B)))
 
     def diagonal(self, A: Data) -> FloatArray:
         return np.ones(A.shape[0])
@@ -261,7 +222,7 @@ class Polynomial(_Scaled):
         _check_coef0(self.coef0)
 
     def between(self, A: Data, B: Data) -> FloatArray:
-        values = (self._gamma * _dots(A, B) + self.coef0) ** self.degree
+        values = (self._gamma * dots(A, B) + self.coef0) ** self.degree
         if self.normalize:
             values *= self.scale(A)[:, None] * self.scale(B)
         return np.asarray(values)
@@ -276,7 +237,8 @@ class Polynomial(_Scaled):
         return np.where(raw > 0, 1 / np.sqrt(np.where(raw > 0, raw, 1.0)), 0.0)
 
     def _raw_diagonal(self, A: Data) -> FloatArray:
-        return np.asarray((self._gamma * _sqnorms(A) + self.coef0) ** self.degree)
+        with np.errstate(over="ignore"):  # engines look at the result
+            return np.asarray((self._gamma * sqnorms(A) + self.coef0) ** self.degree)
 
 
 @dataclass(frozen=True)
@@ -291,10 +253,11 @@ class Sigmoid(_Scaled):
         _check_coef0(self.coef0)
 
     def between(self, A: Data, B: Data) -> FloatArray:
-        return np.tanh(self._gamma * _dots(A, B) + self.coef0)
+        return np.tanh(self._gamma * dots(A, B) + self.coef0)
 
     def diagonal(self, A: Data) -> FloatArray:
-        return np.tanh(self._gamma * _sqnorms(A) + self.coef0)
+        with np.errstate(over="ignore"):
+            return np.tanh(self._gamma * sqnorms(A) + self.coef0)
 
 
 def _check_coef0(coef0: float) -> None:
@@ -308,6 +271,10 @@ class Precomputed(Kernel):
 
     pairwise: ClassVar[bool] = True
 
+    def resolve(self, X: Data, weight: FloatArray | None = None, team: Team = SOLO) -> Self:
+        check_symmetric(X, "The precomputed kernel")
+        return self
+
     def between(self, A: Data, B: Data) -> FloatArray:
         raise TypeError("A precomputed kernel has values of training samples only, not of new pairs.")
 
@@ -315,14 +282,19 @@ class Precomputed(Kernel):
         return np.array(A.diagonal(), dtype=np.float64)
 
     def block(self, X: Data, rows: IntArray, columns: IntArray | None = None) -> FloatArray:
-        values = X[rows] if columns is None else X[rows][:, columns]
-        return _dense(as_float64(values))
+        if not sp.issparse(X) and not X.flags.c_contiguous:
+            X = X.T  # the same values, and rows are contiguous if columns were
+        if columns is None:
+            return dense(as_float64(X[rows]))
+        return (
+            dense(as_float64(X[rows][:, columns])) if sp.issparse(X) else as_float64(X[np.ix_(rows, columns)])
+        )
 
     def support(self, X: Data, ids: IntArray) -> Any:
         return ids
 
     def against(self, X: Data, support: Any) -> FloatArray:
-        return _dense(as_float64(X[:, support]))
+        return dense(as_float64(X[:, support]))
 
 
 @dataclass(frozen=True)
@@ -332,7 +304,7 @@ class CallableKernel(Kernel):
     func: Callable[[Any, Any], Any]
 
     def between(self, A: Data, B: Data) -> FloatArray:
-        values = np.asarray(_dense(self.func(_floating(A), _floating(B))), dtype=np.float64)
+        values = np.asarray(dense(self.func(floating(A), floating(B))), dtype=np.float64)
         expected = (A.shape[0], B.shape[0])
         if values.shape != expected:
             raise ValueError(
@@ -343,8 +315,14 @@ class CallableKernel(Kernel):
             raise ValueError("The kernel callable returned NaN or infinite values; they must be finite.")
         return values
 
+    def whole(self, X: Data) -> FloatArray:
+        values = self.between(X, X)
+        check_symmetric(values, "The kernel callable")
+        return values
+
     def diagonal(self, A: Data) -> FloatArray:
-        return np.array([self.between(A[i : i + 1], A[i : i + 1])[0, 0] for i in range(A.shape[0])])
+        parts = (A[first : first + _DIAGONAL_ROWS] for first in range(0, A.shape[0], _DIAGONAL_ROWS))
+        return np.concatenate([self.whole(part).diagonal() for part in parts] or [np.empty(0)])
 
 
 def make_kernel(

@@ -53,8 +53,10 @@ class ReferenceEngine(Engine):
         self._budget = Budget(options.cache_bytes, options.block_share, itemsize=8)
         self._rng = np.random.default_rng(options.seed)
         self._rows_computed = 0
-        self.diagonal = exact_diagonal(task)
-        self._K = task.kernel.block(task.X, np.arange(self.n)) if self.n**2 <= _VALUES_AT_ONCE else None
+        with np.errstate(over="ignore", invalid="ignore"):  # said by the diagonal
+            self._K = task.kernel.whole(task.X) if self.n**2 <= _VALUES_AT_ONCE else None
+        values = task.kernel.diagonal(task.X) if self._K is None else self._K.diagonal()
+        self.diagonal = exact_diagonal(task, values)
         self.bias = np.zeros(self.m) if task.bias is None else task.bias
         self._place(task.alpha())
 

@@ -10,8 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..engines import Scorer
 from ..engines.base import Task
-from ..kernels import Kernel, Linear, as_float64
+from ..kernels import Kernel, Linear
 from ..solution import Status
+from ..system.arithmetic import as_float64
 from ..system.typing import Data, FloatArray, IntArray, LabelArray
 
 
@@ -69,7 +70,7 @@ class SupportAttributes:
         if self._kernel.pairwise:
             return np.empty((0, 0))
         rows: Data = self._support
-        return rows if rows.dtype.kind == "f" else rows.astype(np.float64)  # integers would overflow
+        return rows.astype(np.float64) if rows.dtype.kind in "biu" else rows  # integers would overflow
 
     @property
     def n_support_(self) -> np.ndarray:

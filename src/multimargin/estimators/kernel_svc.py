@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..engines import EngineOptions, Scorer, find_engine
 from ..engines.base import Engine, Task
@@ -16,7 +16,6 @@ from ..methods.decomposition import Decomposition
 from ..problems import PROBLEMS, Problem
 from ..run.monitor import Monitor
 from ..solution import Solution, TraceRow
-from ..system.data import STORED, canonical
 from ..system.memory import cache_bytes
 from ..system.team import Team
 from ..system.threads import effective_threads
@@ -27,13 +26,7 @@ from .callbacks import with_callbacks
 from .costs import class_factors, sample_costs
 from .kernel_parameters import KernelParameters
 from .label_noise import LabelNoiseMixin
-
-_DATA: dict[str, Any] = {  # what scikit-learn's validate_data is asked for
-    "accept_sparse": "csr",
-    "dtype": STORED,
-    "order": "C",
-    "accept_large_sparse": True,
-}
+from .samples import new_data, training_data
 
 
 class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
@@ -231,6 +224,8 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
             Training data; (n_samples, n_samples) kernel values for ``kernel="precomputed"``. Integers of 8 or
             16 bits and bool are kept as they are; they, and floats that are such integers times one scale
             (``X / 255``), have exact integer kernels of their own. ``trace_.info["kernel_form"]`` says which.
+            A callable kernel also gets strings, objects, or an array of any shape, as they are; a list of
+            them becomes an array.
         y : array-like of shape (n_samples,)
             Labels of any kind.
         sample_weight : array-like of shape (n_samples,) or None
@@ -242,8 +237,7 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
             The fitted estimator.
         """
         self._check_params()
-        X, y = validate_data(self, X, y, **_DATA)
-        X = canonical(X)
+        X, y = training_data(self, self._make_kernel(), X, y)
         team = find_engine(self.engine).assemble()
         rows = self._rows(y, sample_weight, team)
         factors = class_factors(self.class_weight, rows.labels, rows.y, rows.weight, team)
@@ -352,7 +346,7 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
             The largest score is the predicted class.
         """
         check_is_fitted(self)
-        X = canonical(validate_data(self, X, reset=False, **_DATA))
+        X = new_data(self, self._kernel, X)
         if self._scorer.coef is not self.dual_coef_:
             self._prepare_scorer()
         return margins(self._scorer(X, effective_threads(self.n_threads))) + self.intercept_

@@ -58,7 +58,7 @@ class CpuEngine(Engine):
             self.values = kernel_values(task, options)
             budget = Budget(options.cache_bytes, options.block_share, self.values.dtype.itemsize)
             self.rows = RowStore(self.values, budget, self.profile)
-            self.diagonal = exact_diagonal(task)
+            self.diagonal = exact_diagonal(task, self.rows.diagonal())
             self.blocks = Blocks(self.state, self.rows, self.diagonal, options, self.profile)
             self.solvers = Solvers(self.state, self.blocks, options, self.profile)
             self._moves = np.zeros(self.n, dtype=np.int64)  # of each sample in lazy blocks

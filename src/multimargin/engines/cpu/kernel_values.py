@@ -52,6 +52,15 @@ class KernelValues(ABC):
         return nullcontext() if self.blas_threads == 1 else blas_threads(1)
 
     @property
+    def whole(self) -> bool:
+        """Whether all rows are computed at the start, in one call."""
+        return False
+
+    def diagonal(self) -> FloatArray:
+        """K_ii without the offset, in float64."""
+        return self.task.kernel.diagonal(self.task.X)
+
+    @property
     def rows_at_once(self) -> int:
         """Rows computed in one call: short enough that Ctrl-C is heard within a second."""
         return max(
@@ -72,21 +81,32 @@ class KernelValues(ABC):
 
 
 class PythonValues(KernelValues):
-    """A callable or a precomputed matrix."""
+    """A callable or a precomputed matrix. What they return are the values by definition, exact in float64."""
 
     form = "python"
-    exact = False
 
     def __init__(self, task: Task, options: EngineOptions) -> None:
         super().__init__(task, options)
         self.blas_threads = options.n_threads
+        self.exact = self.dtype == np.float64
+
+    @property
+    def whole(self) -> bool:
+        """A call takes longer than many values, so a callable is asked for a small matrix once."""
+        return not self.task.kernel.pairwise and self.n <= WHOLE_SAMPLES
+
+    @property
+    def rows_at_once(self) -> int:
+        return max(1, _VALUES_AT_ONCE // self.n)
 
     def fill(self, ids: IntArray, store: np.ndarray, slots: IntArray) -> None:
-        store[slots] = self.task.kernel.block(self.task.X, ids) + self.task.offset
+        kernel, X = self.task.kernel, self.task.X
+        every = self.whole and len(ids) == self.n
+        store[slots] = (kernel.whole(X) if every else kernel.block(X, ids)) + self.task.offset
 
     def between(self, ids: IntArray, columns: IntArray) -> np.ndarray:
         block = self.task.kernel.block(self.task.X, ids, columns) + self.task.offset
-        return block.astype(self.dtype, copy=False)
+        return np.ascontiguousarray(block, dtype=self.dtype)
 
     def scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:
         S = np.zeros((self.n, coef.shape[1]))

@@ -24,6 +24,8 @@ class RowStore:
         self.kept = np.empty((self.cache.capacity, self.n), dtype=values.dtype)
         self._passing = np.empty((0, self.n), dtype=values.dtype)
         self.computed = 0
+        if values.whole and self.cache.capacity == self.n:
+            self.load(np.arange(self.n))
 
     def visit(
         self, ids: IntArray, keep: np.ndarray | None = None
@@ -73,13 +75,28 @@ class RowStore:
         """Kernel values of ``ids`` against ``columns`` only; nothing is kept."""
         return self.values.between(ids, columns)
 
+    def _exact(self, slots: IntArray) -> bool:
+        """Whether the rows in ``slots`` are all there and as good as float64 ones."""
+        values = self.values
+        return bool(values.exact and values.dtype == np.float64 and slots.min(initial=0) >= 0)
+
+    def diagonal(self) -> FloatArray:
+        """K_ii without the offset, in float64."""
+        every = np.arange(self.n)
+        slots = self.cache.peek(every)
+        return (
+            self.kept[slots, every] - self.values.task.offset
+            if self._exact(slots)
+            else self.values.diagonal()
+        )
+
     def scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:
         """Σ_j K(x_i, x_j) coef_j over ``ids`` for every sample i, in float64.
 
         Cached rows serve if they are as good as float64 ones.
         """
         slots, values = self.cache.peek(ids), self.values
-        if not (values.exact and values.dtype == np.float64 and slots.min(initial=0) >= 0):
+        if not self._exact(slots):
             return values.scores(ids, coef)
         out = np.zeros((self.n, coef.shape[1]))
         _core.update_gradient(out, self.kept, slots, coef, values.n_threads)

@@ -1,0 +1,97 @@
+"""Arithmetic on samples, dense or sparse, by definition: float64 values and no cancellation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.spatial.distance import cdist
+
+from .typing import Data, FloatArray
+
+_ROWS_AT_ONCE = 4096  # converted to float64 at a time if only one number per row is needed
+_TILE_ROWS = 512  # and columns of a dense matrix that are compared with their mirror image at a time
+# Asymmetry that counts as rounding, of the largest value: in float64 and in float32.
+_ASYMMETRY = {False: 1e-5, True: 1e-4}
+
+
+def as_float64(A: Data) -> Data:
+    """Return the samples in float64, without a copy if they already are."""
+    return A.astype(np.float64, copy=False)
+
+
+def in_float64_parts(A: Data) -> Iterator[Data]:
+    """Yield the rows in float64, some thousands at a time."""
+    for first in range(0, A.shape[0], _ROWS_AT_ONCE):
+        yield as_float64(A[first : first + _ROWS_AT_ONCE])
+
+
+def dense(product: Any) -> FloatArray:
+    """Return a product of samples as an array."""
+    return product.toarray() if sp.issparse(product) else np.asarray(product)
+
+
+def dots(A: Data, B: Data) -> FloatArray:
+    """Return a·b for every row a of ``A`` and b of ``B``."""
+    return dense(as_float64(A) @ as_float64(B).T)
+
+
+def short_indices(A: Data) -> Data:
+    """Return float64 samples with the 32-bit indices that scikit-learn's L1 distance requires."""
+    A = as_float64(A)
+    if not sp.issparse(A) or A.indices.dtype == A.indptr.dtype == np.int32:
+        return A
+    return sp.csr_array((A.data, A.indices.astype(np.int32), A.indptr.astype(np.int32)), shape=A.shape)
+
+
+def floating(A: Data) -> Data:
+    """Return integers as floating-point numbers, because products of small integer types would overflow.
+
+    Anything else, strings and objects too, stays as it is.
+    """
+    return as_float64(A) if A.dtype.kind in "biu" else A
+
+
+def check_symmetric(K: Data, what: str) -> None:
+    """Raise unless K = Kᵀ, up to the rounding that a product of matrices leaves."""
+    worst, size = 0.0, 0.0
+    for tile, mirror in _mirrored(K):
+        differences = np.abs(as_float64(tile) - as_float64(mirror))
+        worst = max(worst, float(differences.max() if differences.size else 0.0))
+        size = max(size, float(abs(tile).max() if tile.size else 0.0))
+    if worst > _ASYMMETRY[K.dtype == np.float32] * size:
+        raise ValueError(
+            f"{what} is not symmetric: K(a, b) and K(b, a) differ by up to {worst:.3g}, and the largest "
+            f"value is {size:.3g}. A kernel needs K(a, b) = K(b, a)."
+        )
+
+
+def _mirrored(K: Data) -> Iterator[tuple[Data, Data]]:
+    """Yield tiles of a square matrix and the transposed tiles on the other side of its diagonal."""
+    n, step = K.shape[0], max(1, K.shape[0]) if sp.issparse(K) else _TILE_ROWS
+    for i in range(0, n, step):
+        for j in range(i, n, step):
+            yield K[i : i + step, j : j + step], K[j : j + step, i : i + step].T
+
+
+def squared_distances(A: Data, B: Data) -> FloatArray:
+    """Return ‖a - b‖² by differences: ‖a‖² + ‖b‖² - 2a·b would lose what an offset leaves of them."""
+    A, B = as_float64(A), as_float64(B)
+    with np.errstate(over="ignore"):
+        if not sp.issparse(A):
+            return np.asarray(cdist(A, B, "sqeuclidean"))
+        ones = sp.csr_array(np.ones((B.shape[0], 1)))
+        rows = (sqnorms(B - ones @ sp.csr_array(A[i : i + 1])) for i in range(A.shape[0]))
+        return np.stack(list(rows)) if A.shape[0] else np.empty((0, B.shape[0]))
+
+
+def sqnorms(A: Data) -> FloatArray:
+    """Return ‖a‖² for every row a of ``A``."""
+    if sp.issparse(A):
+        A = as_float64(A)
+        return np.asarray(A.multiply(A).sum(axis=1)).ravel()
+    return np.concatenate(
+        [np.einsum("ij,ij->i", part, part) for part in in_float64_parts(A)] or [np.empty(0)]
+    )
