@@ -7,6 +7,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits, load_iris
 
 from multimargin import KernelSVC, _core, kernels
+from multimargin.engines.cpu import layouts
 from multimargin.engines.cpu.grids import Grid
 from multimargin.engines.cpu.layouts import Layout
 from multimargin.system.data import canonical
@@ -285,6 +286,17 @@ def test_sparse_integers_become_dense_only_where_that_saves_memory():
     thin = sparse.csr_array(np.where(np.arange(60 * 20).reshape(60, 20) % 11, 0, PIXELS + 1))
     assert Layout.plan(kernels.RBF(1.0), canonical(thin), "auto").form == "sparse"
     assert Layout.plan(kernels.RBF(1.0), sparse.csr_array(PIXELS), "auto").form == "integer"
+
+
+@pytest.mark.parametrize("stored", [bool, np.float64])
+def test_sparse_data_do_not_grow_to_many_times_their_size(stored, monkeypatch):
+    """0/1 data of 2% take 50 bytes per entry with a byte for every feature: at most three times the data."""
+    rng = np.random.default_rng(0)
+    few, many = (sparse.csr_array((rng.random((400, 500)) < share).astype(stored)) for share in (0.022, 0.2))
+    assert Layout.plan(kernels.RBF(1.0), canonical(few), "auto").form == "binary"
+    monkeypatch.setattr(layouts, "_SMALL_BYTES", 0)
+    assert Layout.plan(kernels.RBF(1.0), canonical(few), "auto").form == "sparse"
+    assert Layout.plan(kernels.RBF(1.0), canonical(many), "auto").form == "binary"
 
 
 # -- whole fits --------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """How samples are laid out for the native kernels: the data decide.
 
 - small integers times one scale (``grids.py``): kept as 8 or 16-bit integers, exact products; zeros and one
-  other value only: counts of common features; sparse data only if that takes no more memory;
+  other value only: counts of common features; sparse data only if that takes little more memory;
 - dense, few features, or L1 distances: feature-major, direct differences (in float64 exact for any offset);
 - dense otherwise: row-major, products by BLAS; RBF distances by ‖a‖² + ‖b‖² - 2a·b on centred features;
 - sparse: CSR with a native CSC copy, so that a product visits only features both samples have;
@@ -38,6 +38,8 @@ DIRECT_FEATURES = 32  # up to here direct differences are as fast as products
 # A sparse matrix and its transpose take some 16 bytes an entry: here a byte for every feature costs less.
 _DENSE_SHARE = 1 / 8
 _BINARY_SHARE = 1 / 50  # here one line of bytes stands for many entries, so more memory buys more speed
+# A byte for every feature of sparse data may take so many times the memory of the data, or so many bytes.
+_MOST_TIMES, _SMALL_BYTES = 3, 64 << 20
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -71,11 +73,13 @@ class Layout:
         grid = Grid.find(X)
         if grid is None:
             return None
-        if grid.binary:
+        if grid.binary and _affordable(X, copies=1):
             return cls(kernel, "binary", grid.dtype, grid=grid)
         if kernel.native == "laplacian" or share < _DENSE_SHARE * grid.dtype.itemsize or not _fast(X):
             return None
-        return cls(kernel, "integer", grid.dtype, grid=grid)
+        return (
+            cls(kernel, "integer", grid.dtype, grid=grid) if _affordable(X, 2 * grid.dtype.itemsize) else None
+        )
 
     @classmethod
     def of_floats(cls, kernel: Kernel, X: Data, dtype: str) -> Layout:
@@ -174,6 +178,14 @@ class Layout:
         if self.form == "direct":
             return _core.dense_direct(np.ascontiguousarray(rows.T, dtype=self.dtype))
         return _core.dense_product(np.ascontiguousarray(rows, dtype=self.dtype))
+
+
+def _affordable(X: Data, copies: int) -> bool:
+    """Whether ``copies`` bytes for every feature of every sample are in proportion to sparse data."""
+    if not sp.issparse(X):
+        return True
+    stored = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    return bool(copies * X.shape[0] * X.shape[1] <= max(_SMALL_BYTES, _MOST_TIMES * stored))
 
 
 def _fast(X: Data) -> bool:
