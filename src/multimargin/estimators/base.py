@@ -22,7 +22,7 @@ from .callbacks import CallbackSupportMixin, SklearnCallbacks, callback_context
 from .costs import check_weights
 from .keywords import ForeignKeywords
 from .states import from_plain, to_plain
-from .validation import check_choice, check_integer, check_number
+from .validation import check_bool, check_choice, check_integer, check_number
 
 AnySolution = TypeVar("AnySolution", bound=Certified)
 
@@ -31,7 +31,7 @@ class Rows(NamedTuple):
     """The training rows of positive weight."""
 
     kept: IntArray  # their numbers
-    labels: np.ndarray  # the classes
+    labels: np.ndarray  # the classes, those of other rows included
     y: LabelArray  # 0..m-1
     weight: FloatArray
 
@@ -43,6 +43,8 @@ class MachineClassifier(ForeignKeywords, CallbackSupportMixin, ClassifierMixin, 
     max_iter: int
     time_limit: float | None
     n_threads: int | None
+    shrinking: bool
+    warm_start: bool
     random_state: Any
     verbose: int
     callback: Callable[..., object] | None
@@ -57,13 +59,14 @@ class MachineClassifier(ForeignKeywords, CallbackSupportMixin, ClassifierMixin, 
         kept = np.flatnonzero(weight)
         if not team.sum(len(kept)):
             raise ValueError("All sample weights are zero; some samples need a positive weight.")
-        labels = team.union(y[kept])
-        if 2 * len(labels) >= team.sum(len(kept)):  # perhaps no classes after all: scikit-learn's warning
+        labels = team.union(y)
+        present = labels if len(kept) == len(y) else team.union(y[kept])
+        if 2 * len(present) >= team.sum(len(kept)):  # perhaps no classes after all: scikit-learn's warning
             check_classification_targets(y)
-        if len(labels) < 2:
+        if len(present) < 2:
             raise ValueError(
-                f"At least 2 classes are needed, but rows of positive weight have {len(labels)} class: "
-                f"{labels.tolist()}."
+                f"At least 2 classes are needed, but rows of positive weight have {len(present)} class: "
+                f"{present.tolist()}."
             )
         return Rows(kept, labels, np.searchsorted(labels, y[kept]).astype(np.int32), weight[kept])
 
@@ -124,6 +127,10 @@ class MachineClassifier(ForeignKeywords, CallbackSupportMixin, ClassifierMixin, 
         if self.n_threads is not None:
             check_integer("n_threads", self.n_threads, 1)
         check_integer("max_iter", self.max_iter, -1)
+        if not isinstance(self.verbose, bool | np.bool_):
+            check_integer("verbose", self.verbose, 0)
+        check_bool("shrinking", self.shrinking)
+        check_bool("warm_start", self.warm_start)
         if self.callback is not None and not callable(self.callback):
             raise TypeError(f"callback must be callable or None, got {self.callback!r}.")
 

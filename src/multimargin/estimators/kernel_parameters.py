@@ -29,7 +29,6 @@ class KernelParameters(MachineClassifier):
     solver: str | Decomposition
     cache_size: float | str
     working_set_size: int | str
-    shrinking: bool
     engine: str
     dtype: str
 
@@ -48,6 +47,7 @@ class KernelParameters(MachineClassifier):
             check_number("cache_size", self.cache_size, positive=False)
         if self.working_set_size != "auto":
             check_integer("working_set_size", self.working_set_size, 1)
+        make_kernel("poly", degree=self.degree, gamma=self.gamma, coef0=self.coef0)  # whether used or not
         find_engine(self.engine)
         self._method()
 

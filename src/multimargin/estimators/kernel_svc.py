@@ -55,7 +55,8 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
         Degree of "poly".
     gamma : {"scale", "auto"} or float, default="scale"
         Coefficient of "rbf", "poly", "sigmoid" and "laplacian": 1 / (n_features · X.var()),
-        1 / n_features, or the number given.
+        1 / n_features, or the number given. The variance counts a row of weight 2 twice; ``SVC`` counts it
+        once.
     coef0 : float, default=0.0
         Constant of "poly" and "sigmoid".
     bias : {"auto", "none", "regularized", "free"}, default="auto"
@@ -83,7 +84,8 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
         Leave samples that have met their condition for several checks out of the next ones. The final
         proof always covers all samples.
     class_weight : dict, "balanced" or None, default=None
-        Factors of ``C`` for each class.
+        Factors of ``C`` for each class; 1 for a label that is not in the dict. "balanced" makes the total
+        cost of all classes equal. It counts a row of weight 2 twice; ``SVC`` counts it once.
     engine : {"auto", "cpu", "numpy"}, default="auto"
         What does the work: "cpu" is native and threaded; "numpy" is the plain specification, which is slow,
         keeps no kernel rows but a small matrix, and always looks at all samples. Prediction is native in any
@@ -229,7 +231,8 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
         y : array-like of shape (n_samples,)
             Labels of any kind.
         sample_weight : array-like of shape (n_samples,) or None
-            Factors of ``C`` for each sample. Samples of weight 0 are left out.
+            Factors of ``C`` for each sample. Samples of weight 0 are left out, but their labels stay in
+            ``classes_``.
 
         Returns
         -------

@@ -23,7 +23,7 @@ from .base import Rows
 from .callbacks import with_callbacks
 from .costs import check_weights, class_factors, sample_costs
 from .linear_model import DATA, LinearModel, coefficients, trained_weights
-from .validation import check_choice, check_number
+from .validation import check_bool, check_choice, check_number
 
 MACHINES = ("crammer-singer",)
 _OF_FIT = ("support_", "dual_coef_", "status_", "violation_", "primal_objective_", "duality_gap_", "trace_")
@@ -343,6 +343,8 @@ class LinearSVC(LinearModel):
         self._check_common_params()
         check_number("C", self.C)
         check_number("intercept_scaling", self.intercept_scaling)
+        for name in ("fit_intercept", "shuffle", "keep_dual"):
+            check_bool(name, getattr(self, name))
         if self.gap_tol is not None:
             check_number("gap_tol", self.gap_tol)
         if self.tau is not None:

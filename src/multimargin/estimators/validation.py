@@ -30,3 +30,9 @@ def check_integer(name: str, value: object, least: int) -> None:
         raise TypeError(f"{name} must be an integer >= {least}, got {value!r}.")
     if int(value) < least:
         raise ValueError(f"{name} must be an integer >= {least}, got {value!r}.")
+
+
+def check_bool(name: str, value: object) -> None:
+    """Raise unless ``value`` is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}.")

@@ -49,6 +49,7 @@ class Problem(ABC):
     feasible_set: ClassVar[str]  # what an inner solver must be able to handle
     updates: ClassVar[tuple[str, ...]] = ("sort", "frank-wolfe")  # ways to solve for a single sample
     coupled: ClassVar[bool] = True  # whether the classes of a sample are coupled
+    one_sided: ClassVar[bool] = True  # whether α_r ≤ 0 for all classes r but the label
     balanced: ClassVar[bool] = False  # whether the machine itself has a free bias b and asks for Σ_i α_i = 0
 
     def __init__(self, m: int) -> None:

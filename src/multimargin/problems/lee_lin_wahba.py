@@ -29,6 +29,7 @@ class LeeLinWahba(BoxProblem):
 
     name: ClassVar[str] = "lee-lin-wahba"
     feasible_set: ClassVar[str] = "shifted box"
+    one_sided: ClassVar[bool] = False
 
     @property
     def kappa(self) -> float:

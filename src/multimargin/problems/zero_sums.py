@@ -21,7 +21,7 @@ def balanced(
     problem: Problem, alpha: FloatArray, y: LabelArray, C: FloatArray, team: Team
 ) -> FloatArray | None:
     """A point near ``alpha`` with zero sums; None if the variables off their bounds have no room for that."""
-    alpha = alpha.copy()
+    alpha = _without_empty_classes(problem, alpha.copy(), y, team)
     room = problem.room(alpha, y, C)
     ids = np.flatnonzero(room.any(axis=1))
     room, own = room[ids], y[ids]
@@ -37,6 +37,16 @@ def balanced(
         if np.ptp(mu) > _MOST_APART or np.abs(mu).max() > _LARGEST or left > rounding:
             return None
         alpha[ids] += delta
+    return alpha
+
+
+def _without_empty_classes(problem: Problem, alpha: FloatArray, y: LabelArray, team: Team) -> FloatArray:
+    """Take all weight off classes that no sample has: if α_r ≤ 0 there, zero sums leave no other choice."""
+    empty = team.sum(np.bincount(y, minlength=problem.m)) == 0
+    if problem.one_sided and empty.any():
+        if problem.coupled:
+            alpha[np.arange(len(y)), y] += alpha[:, empty].sum(axis=1)
+        alpha[:, empty] = 0.0
     return alpha
 
 
