@@ -20,13 +20,13 @@ class Status(Enum):
 
     CONVERGED = "converged: every sample meets its optimality condition to tol."
     WITHIN_GAP = "converged: the duality gap is at most gap_tol of the primal objective."
-    MAX_ITER = "stopped at max_iter. Raise max_iter, or accept a larger tol."
-    TIME_LIMIT = "stopped at time_limit. Raise time_limit, or accept a larger tol."
+    MAX_ITER = "stopped at max_iter. Scale the features, take a smaller C, or raise max_iter."
+    TIME_LIMIT = "stopped at time_limit. Scale the features, take a smaller C, or raise time_limit."
     CALLBACK = "stopped by a callback before it converged."
     INTERRUPTED = "interrupted by the user before it converged. Fit again with warm_start=True to go on."
     STALLED = (
-        "stalled: no step decreases the dual any more at this precision. Scale the features, use "
-        "dtype='float64', or accept a larger tol."
+        "stalled: no step decreases the dual any more at this precision. Scale the features, take a "
+        "smaller C, or use dtype='float64'."
     )
 
     @property

@@ -28,19 +28,22 @@ def test_estimator_checks(estimator, check):
     check(estimator)
 
 
-def linear_checks():
-    """Every check; those of weights with machines close to their optimum, the others with the default tol."""
-    for options, tol in (({}, 1e-10), ({"subproblem": "pivot", "shrinking": False, "keep_dual": True}, 1e-9)):
-        estimator = LinearSVC(C=0.01, max_iter=-1, **options)
-        for _, check in estimator_checks_generator(estimator):
-            name = check.func.__name__
-            exact = name.startswith("check_sample_weight_equivalence")
-            used = clone(estimator).set_params(tol=tol) if exact else estimator
-            yield pytest.param(used, check, id=f"{used}-{name}")
-
-
-@pytest.mark.parametrize(("estimator", "check"), list(linear_checks()))
+@parametrize_with_checks([LinearSVC()])
 def test_estimator_checks_of_the_linear_machine(estimator, check):
+    check(estimator)
+
+
+def plain_passes():
+    """Every check of passes alone; those of weights with machines close to their optimum."""
+    estimator = LinearSVC(C=0.01, max_iter=-1, subproblem="pivot", shrinking=False, keep_dual=True)
+    for _, check in estimator_checks_generator(estimator):
+        name = check.func.__name__
+        exact = name.startswith("check_sample_weight_equivalence")
+        yield pytest.param(clone(estimator).set_params(tol=1e-9) if exact else estimator, check, id=name)
+
+
+@pytest.mark.parametrize(("estimator", "check"), list(plain_passes()))
+def test_estimator_checks_of_plain_passes(estimator, check):
     check(clone(estimator))
 
 

@@ -21,12 +21,17 @@ from .base import MachineClassifier
 # What scikit-learn's validate_data is asked for.
 DATA: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
 
+OF_TRAINING = ("support_", "dual_coef_", "trace_")  # what a trained model no longer needs
+
 
 class LinearModel(MachineClassifier):
     """The part of a linear estimator that needs no training data."""
 
     coef_: Any
     intercept_: FloatArray
+    warm_start: bool
+    keep_dual: bool
+    _not_stored = frozenset({"_weights"})
 
     def decision_function(self, X: Any) -> FloatArray:
         """Scores of every class; for two classes the second score minus the first, as in scikit-learn.
@@ -72,16 +77,18 @@ class LinearModel(MachineClassifier):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a pickle holds: the weights once, in the order in which a row of data is multiplied."""
-        state: dict[str, Any] = {**super().__getstate__()}
-        if state.pop("_weights", None) is not None:
-            state["coef_"] = np.asfortranarray(state["coef_"])
-        return state
+        """What prediction and ``partial_fit`` need, and the certificate; all of it if training may go on."""
+        state = super().__getstate__()
+        if isinstance(self.__dict__.get("coef_"), np.ndarray):  # in the order in which rows are multiplied
+            state["coef_"] = np.asfortranarray(self.coef_)
+        if self.warm_start or self.keep_dual:
+            return state
+        return {name: value for name, value in state.items() if name not in OF_TRAINING}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take over a pickled state; version 0.1.0 had two rows of weights for two classes."""
+        """Restore a stored model; version 0.1.0 had two rows of weights for two classes."""
         super().__setstate__(state)
-        coef = getattr(self, "coef_", None)
+        coef = self.__dict__.get("coef_")
         if coef is not None and len(self.classes_) == coef.shape[0] == 2:
             self.coef_, self.intercept_ = coef[1:] - coef[:1], np.diff(self.intercept_)
 

@@ -22,11 +22,11 @@ from ..system.typing import Data, FloatArray
 from .base import Rows
 from .callbacks import with_callbacks
 from .costs import check_weights, class_factors, sample_costs
-from .linear_model import DATA, LinearModel, coefficients, trained_weights
+from .linear_model import DATA, OF_TRAINING, LinearModel, coefficients, trained_weights
 from .validation import check_bool, check_choice, check_number
 
 MACHINES = ("crammer-singer",)
-_OF_FIT = ("support_", "dual_coef_", "status_", "violation_", "primal_objective_", "duality_gap_", "trace_")
+_OF_FIT = (*OF_TRAINING, "status_", "violation_", "primal_objective_", "duality_gap_")
 
 
 class LinearSVC(LinearModel):
@@ -47,7 +47,9 @@ class LinearSVC(LinearModel):
         Cost of a margin error; multiplied by class and sample weights.
     subproblem : str, default="auto"
         How a sample's problem is solved: "sort", "pivot", "bisection", "fixed-point" and "smo" are exact,
-        "frank-wolfe" makes one step. "auto" is "sort" for up to 128 classes, else "pivot".
+        "frank-wolfe" makes one step. "auto" is "sort" for up to 128 classes, else "pivot". With "auto" alone,
+        if 100 passes are not enough and samples or features are few, Newton steps on the weights take over.
+        Each counts as a pass.
     tau : float or None, default=None
         Tolerance of "bisection" and "smo", relative to ``C``; None is exact.
     tol : float, default=1e-3
@@ -57,6 +59,7 @@ class LinearSVC(LinearModel):
         is never. It is proved in float64, too.
     max_iter : int, default=1000
         Most passes over the data, counted in samples visited; -1 is no limit. Up to 10 visit all samples.
+        The fit has converged if the last point meets ``tol``, whichever limit ended it.
     time_limit : float or None, default=None
         Seconds after which the solver stops, read between passes. The final proof takes extra time.
     fit_intercept : bool, default=True
@@ -72,12 +75,14 @@ class LinearSVC(LinearModel):
         Whether samples are visited in random order, a new one in each pass.
     dtype : {"auto", "float32", "float64"}, default="auto"
         Precision of the weights while they change. "auto" starts in float32 if ``tol`` is at least 1e-5, and
-        goes on in float64 if that does not suffice. The dual, the proof and ``coef_`` are always float64.
+        goes on in float64 if that does not suffice; "float32" does not. The dual, the proof and ``coef_`` are
+        always float64.
     n_threads : int or None, default=None
         Threads; None is every core. Proofs use all of them. Each thread of a pass has classes of its own: a
         pass uses one thread per 24 classes, at most 8, and only one if rows are short or much alike.
     keep_dual : bool, default=False
-        Whether ``partial_fit`` keeps the coefficients of all rows seen so far in ``dual_coef_``.
+        Whether ``partial_fit`` keeps the coefficients of all rows seen so far in ``dual_coef_``. A pickle
+        has ``support_``, ``dual_coef_`` and ``trace_`` only with ``keep_dual`` or ``warm_start``.
     warm_start : bool, default=False
         Whether ``fit`` starts from the previous solution, if that had as many rows and the same classes.
     random_state : int, RandomState or None, default=None
@@ -259,7 +264,7 @@ class LinearSVC(LinearModel):
     def _previous_alpha(self, n: int, rows: Rows) -> sp.csr_array | None:
         """The previous solution, if it is of this problem's shape."""
         has_rows = self.warm_start and getattr(self, "_rows_fitted", None) == n
-        if not has_rows or not np.array_equal(self.classes_, rows.labels):
+        if not has_rows or not hasattr(self, "dual_coef_") or not np.array_equal(self.classes_, rows.labels):
             return None
         old = self.dual_coef_.tocoo()
         return sp.csr_array((old.data, (self.support_[old.row], old.col)), shape=(n, len(rows.labels)))
@@ -323,13 +328,23 @@ class LinearSVC(LinearModel):
         if stream is None:
             stream = Stream(data, keeps)
             if hasattr(self, "_rows_fitted"):
-                stream.take_over(self._rows_fitted, self.support_, self.dual_coef_)
+                stream.rows = self._rows_fitted
+                if keeps:
+                    self._check_has_dual()
+                    stream.keep(self.support_, self.dual_coef_)
             else:
                 self.__dict__.update(dual_objective_=0.0, **self._no_weights(data))
             for name in (*_OF_FIT, "_rows_fitted", "_constant_fitted"):  # untrue of the stream's weights
                 self.__dict__.pop(name, None)
             self._stream = stream
         return stream, trained_weights(self.__dict__, data.layout(), data.constant)
+
+    def _check_has_dual(self) -> None:
+        if not hasattr(self, "dual_coef_"):
+            raise ValueError(
+                "keep_dual needs the coefficients of the rows of fit. A pickle has them only if keep_dual or "
+                "warm_start was set before."
+            )
 
     @staticmethod
     def _no_weights(data: TrainingSet) -> dict[str, Any]:

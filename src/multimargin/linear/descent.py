@@ -83,6 +83,11 @@ class LinearOptions:
         return self.shrinking and not self.has_few_passes and self.subproblem != "frank-wolfe"
 
     @property
+    def takes_newton_steps(self) -> bool:
+        """Whether Newton steps, in float64, may follow; who names a subproblem wants that method alone."""
+        return self.shrinks and self.subproblem == "auto" and self.dtype != "float32"
+
+    @property
     def first_dtype(self) -> type:
         """Precision of the weights at the start; few passes do not reach the limits of float32."""
         single = self.tol >= self.tuning.single_tol or self.has_few_passes
@@ -101,6 +106,14 @@ class Pass(NamedTuple):
     gap: float  # sum of all samples' shares, each as it was at the sample's last visit
 
 
+class Proof(NamedTuple):
+    """What is known of a point in float64."""
+
+    violation: float
+    primal: float
+    gap: float
+
+
 class LinearFit:
     """The weights and the dual point of one fit, and what may be done with them."""
 
@@ -114,7 +127,7 @@ class LinearFit:
         self.visits = 0
         self.proved_gap = 0.0  # in the last proof
         if data.alpha is not None:
-            self._set_dual(data.alpha)
+            self.set_dual(data.alpha)
         self._use(self.layout.zeros(options.first_dtype) if weights is None else weights)
         if data.alpha is not None:
             self.prove()
@@ -129,7 +142,8 @@ class LinearFit:
         tau, seed = self.options.tau, self.options.seed
         self.native = _core.PassRunner(self.problem, weights, name, tau, seed, self.together)
 
-    def _set_dual(self, alpha: sp.csr_array) -> None:
+    def set_dual(self, alpha: sp.csr_array) -> None:
+        """Go to another dual point; the weights follow with the next proof."""
         entries = alpha.tocoo()
         off = (entries.col != self.data.y[entries.row]) & (entries.data < 0)
         counts = np.bincount(entries.row[off], minlength=self.n)
@@ -174,15 +188,15 @@ class LinearFit:
         half = 0.5 * _core.squared_norm(weights, self.options.n_threads)
         return float(half - self.problem.dual_sum())
 
-    def prove(self) -> tuple[float, float, float]:
-        """(violation, primal, gap) of all samples with weights rebuilt from the dual in float64."""
+    def prove(self) -> Proof:
+        """Measure all samples with weights rebuilt from the dual in float64."""
         in_place = self.weights.dtype == np.float64 and self.layout.blocks == 1
         self.exact = self.weights if in_place else self.data.layout().zeros(np.float64)
         self.problem.rebuild(self.exact)
         violation, _, gap, loss = self.problem.measure(self.exact)
         self.dual = self._last_dual = self._dual_of(self.exact)
         self.proved_gap = gap
-        return violation, self.dual + self.problem.dual_sum() + loss, gap
+        return Proof(violation, self.dual + self.problem.dual_sum() + loss, gap)
 
     def take_over_proof(self) -> None:
         """Go on with the weights of the last proof."""

@@ -6,16 +6,19 @@ A pass updates the samples whose violation is above a share of the mean, because
 A sample whose weight can only sit on one class is skipped until the next pass over all samples. A proof is
 tried when a pass over all samples finds no violation above ``tol``, or when the gap seems to be within
 ``gap_tol``. It rebuilds the weights from α in float64 and measures all samples. Only a proof ends a run as
-converged.
+converged. If many passes were not enough, Newton steps take over (``finish.py``).
 """
 
 from __future__ import annotations
 
 import math
 
+import scipy.sparse as sp
+
 from ..run.monitor import Monitor
 from ..solution import LinearSolution, Status, falls
-from .descent import LinearFit, Pass
+from .descent import LinearFit, Pass, Proof
+from .finish import Finish
 
 
 class Goal:
@@ -25,7 +28,7 @@ class Goal:
         self._fit, self._tuning = fit, fit.options.tuning
         self.violation = self._tuning.aim * fit.options.tol
         self.near = False  # whether the gap seen in the last pass is close to its goal
-        self._gap = self._tuning.gap_aim * fit.options.gap_tol  # relative to the primal
+        self.gap = self._tuning.gap_aim * fit.options.gap_tol  # relative to the primal
         self._left = self._tuning.left_share  # expected share, after a pass, of the gap seen in it
         self._step = max(1, fit.n // self._tuning.sample)  # the gap is estimated from every such sample
         self._sampled_share = 1.0 / self._step  # of the gap, in these samples
@@ -40,11 +43,11 @@ class Goal:
         """Aim lower, after a proof failed."""
         self._learn()
         self.violation *= self._tuning.stricter
-        self._gap *= self._tuning.gap_stricter
+        self.gap *= self._tuning.gap_stricter
 
     def is_met(self, gap: float) -> bool:
         """Whether a gap is small enough for a proof; the primal objective is gap - dual."""
-        return gap <= self._gap * (gap - self._fit.dual)
+        return gap <= self.gap * (gap - self._fit.dual)
 
     def seems_met(self, found: Pass) -> bool:
         """Whether the gap after a pass seems small enough, by what the pass saw and then by some samples."""
@@ -116,45 +119,71 @@ class Schedule:
         return settled or self._since == tuning.most_active
 
 
+class _Best:
+    """The failed proof with the smallest primal objective."""
+
+    def __init__(self) -> None:
+        self._primal = math.inf
+        self._alpha: sp.csr_array | None = None
+
+    def keep(self, fit: LinearFit, primal: float) -> None:
+        if primal < self._primal:
+            self._primal, self._alpha = primal, fit.alpha()
+
+    def prove(self, fit: LinearFit, proof: Proof) -> Proof:
+        """``proof``, or that of an earlier point with a smaller primal, to which the fit then returns."""
+        if self._alpha is None or not self._primal < proof.primal:
+            return proof
+        fit.set_dual(self._alpha)
+        return fit.prove()
+
+
 def solve_linear(fit: LinearFit, monitor: Monitor, *, keep_interrupted: bool = False) -> LinearSolution:
     """Train; without shrinking this is Algorithm 1 to the letter, every pass over all samples."""
-    options, goal = fit.options, Goal(fit)
+    options, goal, finish, best = fit.options, Goal(fit), Finish(fit, monitor), _Best()
     dual, lowest, fruitless = math.inf, math.inf, 0  # of the proofs so far
     while True:
         try:
-            status = _descend(fit, goal, monitor)
-            violation, primal, gap = fit.prove()
+            status = _descend(fit, goal, monitor, finish)
+            proof = fit.prove()
+            if finish.polishes() and proof.violation <= options.tol:
+                finish.run(min(options.tol, options.tuning.polish_tol))
+                proof = fit.prove()
         except KeyboardInterrupt:
             if not keep_interrupted:
                 raise
-            status = Status.INTERRUPTED
-            violation, primal, gap = fit.prove()
-        if status not in (Status.CONVERGED, Status.STALLED):
-            break
-        if violation <= options.tol:
+            status, proof = Status.INTERRUPTED, fit.prove()
+        if proof.violation <= options.tol:
             status = Status.CONVERGED
             break
-        if gap <= options.gap_tol * primal:
+        if proof.gap <= options.gap_tol * proof.primal:
             status = Status.WITHIN_GAP
             break
+        if status not in (Status.CONVERGED, Status.STALLED):
+            break
+        best.keep(fit, proof.primal)
         fit.take_over_proof()
         goal.tighten()
-        progress = falls(fit.dual, dual) or violation < options.tuning.progress * lowest
+        progress = falls(fit.dual, dual) or proof.violation < options.tuning.progress * lowest
         fruitless = 0 if progress else fruitless + 1
-        dual, lowest = min(dual, fit.dual), min(lowest, violation)
+        dual, lowest = min(dual, fit.dual), min(lowest, proof.violation)
         if status is Status.STALLED or fruitless == options.tuning.most_proofs:
             status, fruitless = Status.STALLED, 0
             if not fit.promote():
                 break
+    if not status.converged:
+        proof = best.prove(fit, proof)
     trace = monitor.trace
     trace.info.update(seconds=monitor.seconds, n_threads=fit.layout.blocks, dtype=fit.weights.dtype.name)
-    return LinearSolution(status, violation, primal, fit.dual, gap, trace, fit.exact, fit.alpha(), fit.passes)
+    return LinearSolution(status, *proof[:2], fit.dual, proof.gap, trace, fit.exact, fit.alpha(), fit.passes)
 
 
-def _descend(fit: LinearFit, goal: Goal, monitor: Monitor) -> Status:
-    """Passes until the goal seems met, a limit is met, or nothing moves."""
+def _descend(fit: LinearFit, goal: Goal, monitor: Monitor, finish: Finish) -> Status:
+    """Passes until the goal seems met, a limit is met, or nothing moves; Newton steps, once they are due."""
     plan = Schedule(fit, goal)
     while True:
+        if finish.is_due():
+            return finish.run(goal.violation, goal.gap) or Status.CONVERGED
         if 0 <= fit.options.max_iter * fit.n < fit.visits + plan.visits:
             return Status.MAX_ITER
         if status := monitor.exhausted():

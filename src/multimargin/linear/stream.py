@@ -24,13 +24,8 @@ class Stream:
         self._ids: list[IntArray] = []
         self._alpha: list[sp.csr_array] = []
 
-    def take_over(self, rows: int, ids: IntArray, alpha: sp.csr_array) -> None:
-        """Go on from a fit, as if its rows had been the stream's first."""
-        self.rows = rows
-        if self.keeps:
-            self._keep(ids, alpha)
-
-    def _keep(self, ids: IntArray, alpha: sp.csr_array) -> None:
+    def keep(self, ids: IntArray, alpha: sp.csr_array) -> None:
+        """Keep the coefficients of rows."""
         self._ids.append(ids)
         self._alpha.append(alpha)
 
@@ -49,7 +44,7 @@ class Stream:
             if self.keeps:
                 alpha = fit.alpha()
                 ids = np.flatnonzero(np.diff(alpha.indptr))
-                self._keep(self.rows + kept[ids], alpha[ids])
+                self.keep(self.rows + kept[ids], alpha[ids])
         self.rows += rows
         return change
 

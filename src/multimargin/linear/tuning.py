@@ -48,3 +48,11 @@ class Tuning:
     sample: int = 4096  # Least number of samples from which the gap is estimated.
     progress: float = 0.9  # A failed proof made progress if its violation is below this share of the best.
     most_proofs: int = 10  # The fit stalls after this many failed proofs in a row without progress.
+    # When proximal Newton steps take over (proximal.py, finish.py).
+    newton_after: int = 100  # Passes that come first.
+    newton_values: int = 10_000_000  # Most values of an array with one per sample and class, or feature.
+    newton_features: int = 100_000  # Most weights, or samples times classes, whichever is fewer.
+    newton_unknowns: int = 3_000  # Most rows of Newton's matrix.
+    first_sigma: float = 100.0  # The first σ times the mean |x|², at most the largest cost.
+    polish: int = 100  # Problems of at most this many samples are solved to polish_tol.
+    polish_tol: float = 1e-9  # The violation aimed at then; rounding may leave more.

@@ -1,0 +1,85 @@
+"""When a linear fit goes over from passes to proximal Newton steps, and how these are counted and stopped.
+
+Passes are the right method for most data: they stay as they are until ``newton_after`` of them were not
+enough. Then, if the problem is small enough for Newton's matrix, its steps take over. Should they end without
+the optimum, passes go on from the point reached, and the next attempt comes after twice as many.
+"""
+
+from __future__ import annotations
+
+import math
+
+import scipy.sparse as sp
+
+from ..run.monitor import Monitor
+from ..solution import Status
+from ..system.threads import blas_threads
+from .descent import LinearFit
+from .proximal import ProximalNewton
+
+
+class Finish:
+    """The attempts of one fit."""
+
+    def __init__(self, fit: LinearFit, monitor: Monitor) -> None:
+        self._fit, self._monitor, self._tuning = fit, monitor, fit.options.tuning
+        self._allowed = fit.options.takes_newton_steps and self._is_small()
+        self._due = self._tuning.newton_after * fit.n if self._allowed else math.inf
+        self._status: Status | None = None
+
+    def _is_small(self) -> bool:
+        """Whether dense arrays of scores and of weights fit in memory, and Newton's matrix may be small."""
+        n, m, X, tuning = self._fit.n, self._fit.data.m, self._fit.data.X, self._tuning
+        features = int(X.shape[1]) + 1
+        values = max(n * m, features * m, 0 if sp.issparse(X) else int(X.size))
+        return values <= tuning.newton_values and min(features, n) * m <= tuning.newton_features
+
+    def is_due(self) -> bool:
+        """Whether so many samples were visited that passes alone will take too long."""
+        return self._fit.visits >= self._due
+
+    def polishes(self) -> bool:
+        """Whether the problem is so small that it is solved almost exactly, once it has converged."""
+        return self._allowed and self._fit.n <= self._tuning.polish
+
+    def run(self, tol: float, gap_tol: float = 0.0) -> Status | None:
+        """Newton steps, until the violation is at most ``tol``; the limit that stopped them, if one did."""
+        fit, data = self._fit, self._fit.data
+        self._due, self._status = 2.0 * max(self._due, fit.visits), None
+        with blas_threads(fit.options.n_threads):
+            alpha = fit.alpha().toarray()
+            point = ProximalNewton(data.X, data.y, data.C, alpha, data.constant, self._tuning)
+            try:
+                self._step_on(point, tol, gap_tol)
+            finally:  # after Ctrl-C, too
+                fit.set_dual(sp.csr_array(point.alpha()))
+        return self._status
+
+    def _step_on(self, point: ProximalNewton, tol: float, gap_tol: float) -> None:
+        moved = True
+        while moved and self._status is None and not point.is_met(tol, gap_tol):
+            before = self._fit.visits
+            moved = point.step(tol, self._goes_on)
+            visits = self._fit.visits - before
+            if not visits and self._status is not None:
+                return
+            status = self._monitor.note(
+                violation=point.violation,
+                dual=point.dual,
+                gap=point.gap,
+                working_set=visits,
+                inner=point.undecided,
+                support=point.support,
+            )
+            self._status = self._status or status
+
+    def _goes_on(self) -> bool:
+        """Count a Newton step, which scores all samples; False if a limit forbids it."""
+        fit = self._fit
+        if 0 <= fit.options.max_iter * fit.n < fit.visits + fit.n:
+            self._status = Status.MAX_ITER
+        else:
+            self._status = self._monitor.exhausted()
+        if self._status is None:
+            fit.visits += fit.n
+        return self._status is None
