@@ -69,8 +69,8 @@ def test_features_not_finite(value, form):
         ({"time_limit": 0.0}, ValueError, "time_limit must be a finite number > 0"),
         ({"n_threads": 0}, ValueError, "n_threads must be an integer >= 1"),
         ({"callback": 3}, TypeError, "callback must be callable or None"),
-        ({"class_weight": {0: -1.0}}, ValueError, "class_weight must give every class a finite weight > 0"),
-        ({"class_weight": {0: np.nan}}, ValueError, "class_weight must give every class a finite weight > 0"),
+        ({"class_weight": {0: -1.0}}, ValueError, "class_weight must be a finite number > 0"),
+        ({"class_weight": {0: np.nan}}, ValueError, "class_weight must be a finite number > 0"),
         ({"class_weight": "heavy"}, ValueError, "class_weight"),
     ],
 )
