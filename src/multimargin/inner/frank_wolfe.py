@@ -57,10 +57,10 @@ class FrankWolfe(InnerSolver):
         enough = eps * problem.gap_scale * float(C.min())
         sums = alpha.sum(axis=0)
         for step in range(self.max_iter):
-            if self.balanced:
-                direction = problem.balanced_vertex(G, y, C, sums) - alpha
-            else:
-                direction = problem.vertex(G, y, C) - alpha
+            vertex = problem.balanced_vertex(G, y, C, sums) if self.balanced else problem.vertex(G, y, C)
+            if vertex is None:
+                return step
+            direction = vertex - alpha
             gap = -float(np.vdot(G, direction))
             if gap <= (enough if step else 0.0) or block.late():
                 return step

@@ -35,18 +35,25 @@ if TYPE_CHECKING:
     from .decomposition import Run
 
 _WEIGHT = 0.1  # ρ, of the mean K_ii: small, so that the blocks stay well conditioned
+_FEW, _WEIGHT_OF_FEW = 512, 1.0  # the same for few samples: blocks cost little, a larger ρ takes fewer steps
 _FIRST_BIAS = 2.0  # ρ is at least what makes a bias of this size in one round if all samples are bounded
 _MOST_STEPS = 500  # of b
+_FALLS = 0.9  # share of the smallest violation so far below which it counts as smaller
+_PATIENCE = 10  # steps of b without a smaller violation, if it is at most tol or nothing moves
 _FIRST_EPS, _FALL = 0.1, 0.3  # accuracy of the first descent, and its fall per step of b
 _AIM, _LEAST_EPS = 0.8, 0.01  # of tol: leaves room for balancing the classes, and more if that fails
 _GAP_EPS = 1e-11  # accuracy down to which descents may go if the run stops on the gap
-_POLISH_TOL = 1e-9  # of problems that are small enough to be polished
+_POLISH_TOL, _POLISH_ROUNDS = (
+    1e-9,
+    10,
+)  # of problems that are small enough to be polished; of one descent there
 
 
 def proximal_weight(diagonal: FloatArray, C: FloatArray, m: int, team: Team) -> float:
     """ρ for a kernel with this diagonal."""
-    mean = float(team.sum(diagonal.sum()) / team.sum(len(diagonal)))
-    return max(_WEIGHT * mean, _FIRST_BIAS * m / float(team.sum(C.sum())))
+    n = team.sum(len(diagonal))
+    mean, weight = float(team.sum(diagonal.sum()) / n), _WEIGHT if n > _FEW else _WEIGHT_OF_FEW
+    return max(weight * mean, _FIRST_BIAS * m / float(team.sum(C.sum())))
 
 
 class NoBias:
@@ -147,16 +154,26 @@ class Proximal(NoBias):
         aim = min(tol, _POLISH_TOL) if engine.n <= run.method.polish else tol
         eps = tol if len(engine.support()) else max(tol, _FIRST_EPS)
         by_gap = run.method.stop == "gap"  # says nothing of the class sums: descents go by ψ, ever more exact
+        best, since = math.inf, 0  # smallest violation so far, and the steps since it fell
         for _ in range(_MOST_STEPS):
-            status = run.descend(self, eps, stop="psi" if by_gap else run.method.stop)
+            most = _POLISH_ROUNDS if eps < _AIM * tol and aim < tol else math.inf
+            status = run.descend(self, eps, "psi" if by_gap else run.method.stop, most=most)
             engine.shift(engine.offset * engine.sums())
             if status not in (Status.CONVERGED, Status.STALLED):
                 break
             if by_gap or eps < aim:
+                left = math.inf
                 if not engine.balance():
                     engine.prove()  # at least the next descent starts from the exact gradient
-                elif run.left(proof := engine.certificate()) <= aim:
-                    return Status.CONVERGED, self._at_best_bias(run, proof, aim)
+                else:
+                    left = run.left(proof := engine.certificate())
+                since = 0 if left < _FALLS * best else since + 1
+                best = min(best, left)
+                stuck = since >= _PATIENCE or status is Status.STALLED
+                if left <= aim or (stuck and left <= tol):
+                    return Status.CONVERGED, self._at_best_bias(run, proof, max(aim, left))
+                if since >= _PATIENCE and status is Status.STALLED:
+                    break
             least = _GAP_EPS if by_gap else (_AIM if eps > aim else _LEAST_EPS) * aim
             eps = max(least, _FALL * eps)
         engine.zero_sums()

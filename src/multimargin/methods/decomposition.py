@@ -181,16 +181,18 @@ class Run:
         """What ``stop`` bounds by ``tol``."""
         return {"psi": proof.violation, "gain": proof.gain, "gap": proof.gap / proof.primal}[self.method.stop]
 
-    def descend(self, scheme: NoBias, tol: float, stop: str, leap: LowRank | None = None) -> Status:
-        """Iterate until the rule finds no violator, a limit is met, or nothing moves."""
+    def descend(
+        self, scheme: NoBias, tol: float, stop: str, leap: LowRank | None = None, most: float = math.inf
+    ) -> Status:
+        """Iterate until the rule finds no violator, a limit or ``most`` rounds are met, or nothing moves."""
         engine, method, rule = self.engine, self.method, self.method.working_set
         n, still, flat, lowest = engine.n, 0, 0, math.inf
         by_gap = stop == "gap"  # tol says nothing of single samples then
         measure, above = ("gain", 0.0) if by_gap else (stop, _AIM * tol)
         aim = Aim(0.0 if by_gap else method.inner_floor * tol, method.inner_share)
         scheme.begin()
-        for choice in rule.choose(engine, measure, above, self.rng):
-            choice = scheme.judged(choice)
+        for rounds, seen in enumerate(rule.choose(engine, measure, above, self.rng), start=1):
+            choice = scheme.judged(seen)
             if by_gap and choice.gap <= _AIM * tol * (choice.gap - engine.dual):
                 return Status.CONVERGED
             if status := engine.agree(self.monitor.exhausted()):
@@ -203,7 +205,8 @@ class Run:
             lowest = min(lowest, engine.dual)
             if status := self._record(choice, made.steps):
                 return status
-            if still >= rule.patience(n) or flat >= _FLAT_STEPS + 20 * n // len(choice.W):
+            stuck = still >= rule.patience(n) or flat >= _FLAT_STEPS + 20 * n // len(choice.W)
+            if stuck or rounds >= most:
                 return Status.STALLED
         return Status.CONVERGED
 

@@ -177,8 +177,13 @@ class Problem(ABC):
         and c-svc return a bias with Σ_r b_r = 0. A good ``start`` saves time in the iterative methods.
         """
 
-    def balanced_vertex(self, G: FloatArray, y: LabelArray, C: FloatArray, sums: FloatArray) -> FloatArray:
-        """The u of least ⟨G, u⟩ with feasible rows and Σ_i u_i = ``sums``, which must be attainable."""
+    def balanced_vertex(
+        self, G: FloatArray, y: LabelArray, C: FloatArray, sums: FloatArray
+    ) -> FloatArray | None:
+        """The u of least ⟨G, u⟩ with feasible rows and Σ_i u_i = ``sums``, which must be attainable.
+
+        None if it was not found: a linear program may fail.
+        """
         raise NotImplementedError(f"{self.name} has no linear problem with class sums.")
 
     def bounds(self, y: LabelArray, C: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -91,8 +91,11 @@ class CrammerSinger(Problem):
     ) -> FloatArray:
         return least_loss_bias(self, S, y, C, start, joint=True)
 
-    def balanced_vertex(self, G: FloatArray, y: LabelArray, C: FloatArray, sums: FloatArray) -> FloatArray:
-        return cheapest_flow(G, y, C, sums, joint=True).alpha
+    def balanced_vertex(
+        self, G: FloatArray, y: LabelArray, C: FloatArray, sums: FloatArray
+    ) -> FloatArray | None:
+        flow = cheapest_flow(G, y, C, sums, joint=True)
+        return None if flow is None else flow.alpha
 
     def label_distribution(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         """η_i = z_i / C_i (Crammer & Singer, Section 3)."""

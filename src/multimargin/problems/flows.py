@@ -25,6 +25,9 @@ from .base import Problem
 
 MOST_ARCS = 5_000  # in one linear program of the best bias
 _MOST_STEPS = 100  # linear programs for one bias
+_MOST_TIES = 200_000  # arcs of one program if that many cannot be told apart
+_MOST_PIVOTS = 100_000  # of one program: no longer than seconds, so that Ctrl-C is heard between two
+_METHODS = ("highs", "highs-ipm")  # in turn, until one succeeds
 _FREE_OF_CHARGE = 1e-12  # class sums count as met if they are missed by less than this share of all costs
 
 
@@ -47,8 +50,8 @@ class _Arcs(NamedTuple):
 
 def cheapest_flow(
     G: FloatArray, y: LabelArray, C: FloatArray, sums: FloatArray, *, joint: bool, most: int | None = None
-) -> Flow:
-    """Solve the linear program by HiGHS.
+) -> Flow | None:
+    """Solve the linear program by HiGHS; None if it finds no solution within its limits.
 
     ``joint`` says that the classes of a sample share its capacity C_i (Crammer-Singer). About ``most`` arcs
     may be undecided; None means all, and then the solution is exact.
@@ -74,17 +77,21 @@ def cheapest_flow(
         cost = np.append(cost, np.full(2 * (m - 1), arcs.radius))
         upper = np.append(upper, np.full(2 * (m - 1), np.inf))
     capacity, room = _capacities(arcs, C, flow.shape[1]) if joint else (None, None)
-    answer = linprog(
-        cost,
-        A_ub=capacity,
-        b_ub=room,
-        A_eq=flow,
-        b_eq=(sums - arcs.decided.sum(axis=0))[: m - 1],
-        bounds=np.column_stack([np.zeros(len(cost)), upper]),
-        method="highs",
-    )
-    if answer.status != 0:
-        raise RuntimeError(f"The linear program of the class sums was not solved: {answer.message}")
+    for method in _METHODS if count <= _MOST_TIES else ():
+        answer = linprog(
+            cost,
+            A_ub=capacity,
+            b_ub=room,
+            A_eq=flow,
+            b_eq=(sums - arcs.decided.sum(axis=0))[: m - 1],
+            bounds=np.column_stack([np.zeros(len(cost)), upper]),
+            method=method,
+            options={"maxiter": _MOST_PIVOTS},
+        )
+        if answer.status == 0:
+            break
+    else:
+        return None
     beta = np.zeros((n, m))
     beta[arcs.i, arcs.r] = np.clip(answer.x[:count], 0.0, C[arcs.i])
     alpha = arcs.decided - beta
@@ -106,17 +113,19 @@ def least_loss_bias(
     """``Problem.best_bias`` by linear programs of ``MOST_ARCS`` arcs, each from the bias of the one before.
 
     A program is exact if the bias moves by less than its radius. All of them descend: after ``_MOST_STEPS``
-    the bias is still a valid one, only not the best. If the first is not exact, the bias of a random quarter
-    of the samples, found in the same way, is likely to be nearer.
+    the bias is still a valid one, only not the best, as it is if a program is not solved. If the first is not
+    exact, the bias of a random quarter of the samples, found in the same way, is likely to be nearer.
     """
     none = np.zeros(S.shape[1])
     G, b = S - problem.target(y), none if start is None else start - start.mean()
     for step in range(_MOST_STEPS):
         found = cheapest_flow(G + b, y, C, none, joint=joint, most=MOST_ARCS)
+        if found is None:
+            break
         b = b + found.bias
         if found.exact:
             break
-        if step == 0:
+        if step == 0 and len(y) >= 4:
             some = np.random.default_rng(0).choice(len(y), len(y) // 4, replace=False)
             guess = least_loss_bias(problem, S[some], y[some], C[some], b, joint=joint)
             b = min(b, guess, key=lambda bias: float(problem.loss(S + bias, y, C).sum()))

@@ -72,5 +72,8 @@ class WestonWatkins(BoxProblem):
     ) -> FloatArray:
         return least_loss_bias(self, S, y, C, start, joint=False)
 
-    def balanced_vertex(self, G: FloatArray, y: LabelArray, C: FloatArray, sums: FloatArray) -> FloatArray:
-        return cheapest_flow(G, y, C, sums, joint=False).alpha
+    def balanced_vertex(
+        self, G: FloatArray, y: LabelArray, C: FloatArray, sums: FloatArray
+    ) -> FloatArray | None:
+        flow = cheapest_flow(G, y, C, sums, joint=False)
+        return None if flow is None else flow.alpha
