@@ -145,3 +145,40 @@ def test_float32_scores_of_values_beyond_float32_squares():
     far = np.concatenate([X[:5] * 1e37, X[:5]]).astype(np.float32)
     K = kernel_matrix("rbf", far, X.astype(np.float32), gamma=1 / 40)
     np.testing.assert_allclose(model.decision_function(far), K @ full_alpha(model, 150), atol=1e-4)
+
+
+# -- kernels that are not positive semidefinite, and values that are no numbers -----------------------
+
+
+@pytest.mark.parametrize("bias", ["none", "regularized", "free"])
+def test_msvm2_says_that_it_needs_a_positive_semidefinite_kernel(bias):
+    X, y = data(90, 3, 4)
+    with pytest.raises(ValueError, match="'msvm2' needs a positive semidefinite kernel"):
+        KernelSVC("msvm2", kernel="sigmoid", bias=bias).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "machine", ["crammer-singer", "weston-watkins", "lee-lin-wahba", "msvm2", "one-vs-rest"]
+)
+def test_a_negative_diagonal_is_said(machine):
+    X, y = data(90, 3, 4)
+    with pytest.warns(UserWarning, match="not positive semidefinite"):
+        model = KernelSVC(machine, kernel="sigmoid", coef0=-2.0, bias="regularized").fit(X, y)
+    assert np.isfinite(model.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+def test_kernels_that_overflow_say_so(kernel):
+    X, y = data(90, 3, 4)
+    with pytest.raises(ValueError, match=r"kernel overflows on some samples.* Scale the features"):
+        KernelSVC(kernel=kernel, gamma=1.0).fit(X * 1e160, y)
+
+
+@pytest.mark.parametrize("kernel", ["poly", "sigmoid"])
+def test_tiny_float32_data_with_rows_in_float32(kernel):
+    """gamma="scale" is 1e40 here: no float32 number."""
+    X, y = data(150, 3, 4)
+    X = (X * 1e-20).astype(np.float32)
+    model = KernelSVC(kernel=kernel, dtype="float32", bias="regularized").fit(X, y)
+    K = kernel_matrix(kernel, X, gamma=gamma_scale(X), offset=1.0)
+    audit(model, K, y, 1.0, tol=1e-3)

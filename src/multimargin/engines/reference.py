@@ -34,6 +34,7 @@ from .base import (
 )
 from .budget import Budget
 from .diagonal import TINY_DIAGONAL, exact_diagonal
+from .divergence import check_dual
 
 _VALUES_AT_ONCE = 1 << 22  # kernel values held at a time
 
@@ -83,9 +84,7 @@ class ReferenceEngine(Engine):
         self.alpha, ids = alpha.copy(), np.flatnonzero(alpha.any(axis=1))
         S = self._product(ids, alpha[ids])
         if not np.isfinite(S).all():
-            raise ValueError(
-                "The kernel gave NaN or infinite values. Scale the features or change its parameters."
-            )
+            check_dual(self.task, math.nan, 0.0)
         y, C = self.task.y, self.task.C
         self.G = self.problem.gradient(S, alpha, y, C) + self.bias
         self.dual = self.problem.dual(alpha, S, y, C) + float(self.bias @ self.sums())
@@ -178,6 +177,7 @@ class ReferenceEngine(Engine):
         if ridge is not None:
             change[W] += ridge[W, None] * delta
         self.dual += float(np.vdot(self.G[W] + 0.5 * change[W], delta))
+        check_dual(self.task, self.dual, self.total_cost)
         self.G += change
         self.alpha[W] = alpha[moved]
         self._rows_computed += len(W)

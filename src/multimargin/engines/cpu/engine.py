@@ -31,6 +31,7 @@ from ..base import (
 )
 from ..budget import Budget
 from ..diagonal import TINY_DIAGONAL, exact_diagonal
+from ..divergence import check_dual
 from .blocks import Blocks, LazyBlock, StoreBlock
 from .kernel_values import NativeValues, kernel_values
 from .leap import Leap
@@ -153,6 +154,7 @@ class CpuEngine(Engine):
             return False
         # G_new - G_old = K_WW delta on W, so the exact change of the dual needs no further product.
         state.dual += 0.5 * float(np.vdot(block.G[moved] + state.G[W[moved]], delta[moved]))
+        check_dual(self.task, state.dual, self.total_cost)
         if isinstance(block, StoreBlock) and len(W) == self.n:  # G is complete
             state.G[W] = block.G
         else:

@@ -28,17 +28,15 @@ FLOAT64_REACH = 1e6
 _FLOAT32_PRODUCTS = 50.0
 _FLOAT32_DIFFERENCES = {"rbf": 1e4, "laplacian": 1e2}
 _FLOAT32_LARGEST = 1e15  # squares must not overflow float32
-_FLOAT32_GAMMA = 1e30  # the inverse of distances whose squares are lost in float32
+_FLOAT32_GAMMA = 1e30  # the inverse of distances and products that are lost in float32
 SCORE_ERROR = 1e-4  # of scores in float32: a tenth of the default tolerance
 _DEVIATIONS = 6.0  # so many standard deviations of a sum of roundings are its bound
 _ROWS_AT_ONCE = 4096
 
 
 def within_float32(kernel: Kernel, X: Data) -> bool:
-    """Whether squares of the values, and the distances that matter, are numbers in float32."""
-    if kernel.native in ("rbf", "laplacian") and _gamma(kernel) > _FLOAT32_GAMMA:
-        return False
-    return _largest(X) <= _FLOAT32_LARGEST
+    """Whether squares of the values, and the distances or products that matter, are numbers in float32."""
+    return _gamma(kernel) <= _FLOAT32_GAMMA and _largest(X) <= _FLOAT32_LARGEST
 
 
 def float32_suffices(kernel: Kernel, reach: float, direct: bool) -> bool:

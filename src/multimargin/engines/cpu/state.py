@@ -15,6 +15,7 @@ from ...inner.block import Block
 from ...problems.base import DualRows
 from ...system.typing import FloatArray, IntArray
 from ..base import Certificate, EngineOptions, Found, Selection, Task
+from ..divergence import check_dual
 from .shrinking import Shrinking
 
 _VALUES_AT_ONCE = 1 << 20  # of alpha, in temporary arrays
@@ -120,9 +121,7 @@ class State:
     def take_scores(self, S: FloatArray) -> None:
         """G and the dual from the scores S = K α, in float64."""
         if not np.isfinite(S).all():
-            raise ValueError(
-                "The kernel gave NaN or infinite values. Scale the features or change its parameters."
-            )
+            check_dual(self.task, math.nan, 0.0)
         self.G, dual = S, 0.0
         for part in self._parts():
             rows = self.rows().take(part)
