@@ -1,9 +1,9 @@
 """Memory keeps to its budget: the peak resident size of fits on mnist, each in a process of its own.
 
-10,000 rows: for each method, ``cache_size=100`` needs at most 100 MB more than ``cache_size=0``. Fits without
-cache compute every kernel row anew, so in the short form they end at a time limit. A fit that is cut short
-holds fewer support vectors and needs less memory, which makes the claim harder, not easier: mcsvm and
-ell-based may fail it by a megabyte for that reason, and belong to --full, which has no limit.
+10,000 rows: for each method, ``cache_size=100`` needs at most 97 MB more than ``cache_size=3``. With hardly
+any cache every kernel row is computed anew, so in the short form these fits end at a time limit. A fit that
+is cut short holds fewer support vectors and needs less memory, which makes the claim harder, not easier:
+mcsvm and ell-based may fail it by a megabyte for that reason, and belong to --full, which has no limit.
 
 60,000 rows (--full): with ``cache_size=1000`` the peak is at most 1.3 GB above the process before the fit,
 which has imported everything, holds the data, and has done a small fit.
@@ -26,7 +26,7 @@ from benchmarks.lib.data import RECIPES, load_stored
 from benchmarks.lib.report import Report, Table, options
 from benchmarks.lib.scoring import EXACT_METHODS, timed_fit
 
-ROWS, BUDGET = 10_000, 100  # MB
+ROWS, LEAST, BUDGET = 10_000, 3, 100  # MB
 ALL_ROWS, LARGE_BUDGET, LARGE_BAR = 60_000, 1000, 1300  # MB
 SHORT = ("auto", "dasmc")
 
@@ -103,7 +103,7 @@ class Fits:
 def main() -> int:
     parser = options(__doc__)
     parser.add_argument("--methods", nargs="+", choices=EXACT_METHODS)
-    parser.add_argument("--limit", type=float, default=5, help="seconds without cache, unless --full")
+    parser.add_argument("--limit", type=float, default=5, help="seconds with hardly any cache, unless --full")
     parser.add_argument("--child", nargs=4, help="(internal) rows, method, MB, seconds: fit once and report")
     args = parser.parse_args()
     if args.child:
@@ -117,13 +117,13 @@ def main() -> int:
     report = Report("memory", args)
     fits, more = Fits(report), {}
     for method in args.methods or (EXACT_METHODS if args.full else SHORT):
-        without = fits.run(ROWS, method, 0, None if args.full else args.limit)
+        without = fits.run(ROWS, method, LEAST, None if args.full else args.limit)
         more[method] = fits.run(ROWS, method, BUDGET, None)["peak_mb"] - without["peak_mb"]
     large = fits.run(ALL_ROWS, "auto", LARGE_BUDGET, None) if args.full else None
     print()
     for method, growth in more.items():
-        text = f"{method}: {BUDGET} MB of cache need at most {BUDGET} MB more"
-        report.claim(text, growth <= BUDGET, f"{growth:.1f} MB more")
+        text = f"{method}: {BUDGET} MB of cache need at most {BUDGET - LEAST} MB more than {LEAST} MB"
+        report.claim(text, growth <= BUDGET - LEAST, f"{growth:.1f} MB more")
     text = f"{ALL_ROWS:,} rows, {LARGE_BUDGET} MB of cache: the fit adds at most {LARGE_BAR} MB"
     if large is None:
         report.claim(text, None, "needs --full")

@@ -33,7 +33,11 @@ WAYS = {
     "cpu": ("cpu", {"dtype": "float64"}, 1e-10),
     "cpu, two threads": ("cpu", {"dtype": "float64", "n_threads": 2}, 1e-10),
     "cpu, float32 rows": ("cpu", {"dtype": "float32"}, 1e-5),
-    "cpu, few rows kept": ("cpu", {"dtype": "float64", "cache_bytes": 1000, "shrinking": False}, 1e-10),
+    "cpu, few rows kept": (
+        "cpu",
+        {"dtype": "float64", "cache_bytes": 5600, "working_set": 24, "shrinking": False},
+        1e-10,
+    ),
 }
 every_way = pytest.mark.parametrize("way", WAYS)
 every_machine = pytest.mark.parametrize("machine", MACHINES)
@@ -264,7 +268,7 @@ def test_select_among_nobody(way):
 def test_near_samples_are_enough(way, machine):
     """Whoever is looked at, samples above the threshold are found as long as there are any."""
     n = 24 if way == "numpy" else 60
-    held = Held(way, machine, "zero", n=n, bias=False)
+    held = Held(way, machine, "zero", n=n, bias=False, cache_bytes=40_000, working_set=n)
     tol = 0.02
     with held.engine.running():
         for _ in range(200):
@@ -394,7 +398,9 @@ def test_largest_block(way):
     )
     assert 0 < small < large < larger
     assert 4 * large**2 <= 0.8 * (1000 << 20)
-    assert Held(way, "crammer-singer", cache_bytes=0).engine.largest_block() > 24
+    least = Held(way, "crammer-singer", cache_bytes=5600, working_set=24)
+    assert least.engine.largest_block() == 24
+    assert Held(way, "crammer-singer", cache_bytes=1000, working_set=None).engine.largest_block() < 24
 
 
 @every_way
@@ -492,7 +498,7 @@ def test_improve_by_every_solver(way, machine, inner):
 def test_a_long_series_of_working_sets(way, machine, lazy):
     """Growing, shrinking and disjoint sets, kept or not: the state is that of alpha, and the dual falls."""
     n = 24 if way == "numpy" else 60
-    held = Held(way, machine, "zero", bias=False, n=n, lazy_blocks=lazy, cache_bytes=60_000)
+    held = Held(way, machine, "zero", bias=False, n=n, lazy_blocks=lazy, cache_bytes=40_000, working_set=n)
     with held.engine.running():
         duals = [held.engine.dual]
         for k, share in enumerate((0.1, 0.2, 0.3, 0.5, 1.0, 0.1, 0.4, 1.0, 0.2, 0.7)):

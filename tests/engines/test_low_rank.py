@@ -133,7 +133,7 @@ def test_no_leap_where_the_kernel_is_zero():
 @pytest.mark.parametrize("why", ["memory", "rank"])
 def test_no_leap(why, monkeypatch):
     X, y = wide(2000, d=4 if why == "memory" else 200)
-    e = engine_of(X, y, gamma=2.0**-10 if why == "memory" else 1.0, cache_bytes=0)
+    e = engine_of(X, y, gamma=2.0**-10 if why == "memory" else 1.0)
     e.solvers.work = 10**15
     if why == "memory":
         monkeypatch.setattr(type(e.rows.budget), "finisher_bytes", 10**6)

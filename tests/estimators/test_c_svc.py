@@ -424,7 +424,7 @@ def test_a_run_cut_short_is_feasible_and_says_so(solver, cancer):
 def test_small_memory(solver, cancer):
     """A cache of a few rows, and blocks as large as that allows."""
     X, y = cancer
-    model = svc(solver, C=4.0, gamma=0.02, cache_size=0.05, dtype="float32").fit(X, y)
+    model = svc(solver, C=4.0, gamma=0.02, cache_size=0.05, working_set_size=80, dtype="float32").fit(X, y)
     judge(model, gaussian(X, gamma=0.02), y, 4.0)
 
 

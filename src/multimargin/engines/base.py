@@ -23,6 +23,7 @@ from ..problems import Problem
 from ..run.profile import Profile
 from ..system.team import SOLO, Team
 from ..system.typing import Data, FloatArray, IntArray, LabelArray
+from .budget import Budget
 
 Value = TypeVar("Value")
 
@@ -102,6 +103,14 @@ class EngineOptions:
     shrinking: bool = True
     seed: int = 0
     lazy_blocks: bool = False  # whether the inner solver may ask for rows of growing blocks one by one
+    working_set: int | None = None  # samples of the largest working set; None if the rule asks what fits
+    inner: InnerSolver | None = None  # whose work space is part of the memory budget
+
+    def budget(self, n: int, itemsize: int, temporary_bytes: int) -> Budget:
+        """How the memory of a fit to ``n`` samples is divided; ``ValueError`` if there is too little."""
+        solver_bytes = 0 if self.inner is None else self.inner.block_bytes(itemsize)
+        shares = self.block_share, self.working_set, solver_bytes
+        return Budget(self.cache_bytes, n, itemsize, *shares, temporary_bytes)
 
 
 @dataclass

@@ -32,7 +32,6 @@ from .base import (
     Task,
     is_late,
 )
-from .budget import Budget
 from .diagonal import TINY_DIAGONAL, exact_diagonal
 from .divergence import check_dual
 
@@ -51,11 +50,13 @@ class ReferenceEngine(Engine):
         self.n, self.m, self.offset = len(task.y), task.m, task.offset
         self.total_cost = float(task.C.sum())
         self.profile = Profile()
-        self._budget = Budget(options.cache_bytes, options.block_share, itemsize=8)
+        self._budget = options.budget(self.n, 8, temporary_bytes=8)
+        self._at_once = min(max(1, _VALUES_AT_ONCE // self.n), self._budget.rows_in_python)  # rows
         self._rng = np.random.default_rng(options.seed)
         self._rows_computed = 0
+        whole = self.n**2 <= _VALUES_AT_ONCE and self._budget.kept_rows == self.n
         with np.errstate(over="ignore", invalid="ignore"):  # said by the diagonal
-            self._K = task.kernel.whole(task.X) if self.n**2 <= _VALUES_AT_ONCE else None
+            self._K = task.kernel.whole(task.X) if whole else None
         values = task.kernel.diagonal(task.X) if self._K is None else self._K.diagonal()
         self.diagonal = exact_diagonal(task, values)
         self.bias = np.zeros(self.m) if task.bias is None else task.bias
@@ -73,9 +74,8 @@ class ReferenceEngine(Engine):
     def _product(self, ids: IntArray, coef: FloatArray) -> FloatArray:
         """Σ_j K(x_i, x_j) coef_j over ``ids``, for every sample i."""
         S = np.zeros((self.n, coef.shape[1]))
-        step = max(1, _VALUES_AT_ONCE // self.n)
-        for first in range(0, len(ids), step):
-            part = slice(first, first + step)
+        for first in range(0, len(ids), self._at_once):
+            part = slice(first, first + self._at_once)
             S += self._kernel(ids[part]).T @ coef[part]
         return S
 

@@ -76,8 +76,10 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
         Seconds after which the solver stops at its current point. Inner solvers look at it too; only the
         final proof comes on top.
     cache_size : float or "auto", default="auto"
-        MB (10**6 bytes) for kernel rows and blocks; "auto" is half of the free memory, and plenty for
-        up to 512 samples.
+        MB (10**6 bytes) for kernel values: kept rows, blocks of working sets, and the copies and matrices
+        that solvers make of them. It is a hard limit: what does not fit is computed again, and a method that
+        needs more raises ``ValueError`` before it starts. The data, α, the gradient and a few MB of work
+        space come on top. "auto" is half of the free memory, and plenty for up to 512 samples.
     working_set_size : int or "auto", default="auto"
         Samples optimised together; "auto" is the method's own choice.
     shrinking : bool, default=True
@@ -298,6 +300,8 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
             bool(self.shrinking),
             seed,
             method.lazy_blocks,
+            method.largest_set,
+            method.inner,
         )
         engine: Engine
 

@@ -32,6 +32,13 @@ class InnerSolver(ABC):
         """Whether its steps leave Σ_i α_i unchanged, so that a free bias needs nothing else."""
         return False
 
+    def block_bytes(self, itemsize: int) -> int:
+        """Memory that it needs beside the block, per kernel value of ``itemsize`` bytes.
+
+        Work space that an engine provides does not count, nor what grows more slowly than the block.
+        """
+        return 0
+
     @abstractmethod
     def solve(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
         """Solve the block to ``eps`` in place; return the iterations (single-sample updates for CD)."""

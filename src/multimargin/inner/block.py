@@ -7,6 +7,7 @@ Given a working set W, minimise over its rows alone, the others fixed (Niu & Yua
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -39,8 +40,9 @@ class Block:
         """The block's samples as the machine sees them."""
         return DualRows(self.alpha, self.G, self.y, self.C)
 
-    def shift_gradient(self, rows: IntArray, delta: FloatArray, step: int = 512) -> None:
-        """G += K[:, rows] delta, in float64."""
+    def shift_gradient(self, rows: IntArray, delta: FloatArray, most_bytes: float = math.inf) -> None:
+        """G += K[:, rows] delta, in float64, with copies of parts of K in at most ``most_bytes``."""
+        step = int(max(1, min(512, most_bytes // (16 * max(1, len(rows))))))
         for first in range(0, len(self.W), step):
             part = slice(first, first + step)
             self.G[part] += self.K[part][:, rows].astype(np.float64) @ delta

@@ -66,6 +66,9 @@ class BoxInteriorPoint(InnerSolver):
         if self.max_iter < 1:
             raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}.")
 
+    def block_bytes(self, itemsize: int) -> int:
+        return 32  # the block in float64, its factor, the next factor, and a copy on the way there
+
     def solve(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
         box = BalancedBox(problem, block)
         alpha, G = block.alpha[:, 0].copy(), block.G[:, 0].copy()

@@ -50,6 +50,9 @@ class FrankWolfe(InnerSolver):
     def keeps_sums(self) -> bool:
         return self.balanced
 
+    def block_bytes(self, itemsize: int) -> int:
+        return 0 if itemsize == 8 else 8  # products are in float64
+
     def solve(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
         alpha, G, y, C = block.alpha, block.G, block.y, block.C
         # ⟨-G, d⟩ is the sum of the samples' gaps g_i ≥ 0: below ``enough`` no g_i/c_i is above eps. A first

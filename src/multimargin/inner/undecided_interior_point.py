@@ -82,7 +82,7 @@ class InteriorPoint(Finisher):
         if not inside.change(block.G[rows], delta) < 0:
             return 0
         block.alpha[rows] = alpha
-        block.shift_gradient(rows, delta)
+        block.shift_gradient(rows, delta, self.most_bytes)
         return steps
 
     def within(self, work: int, memory: int) -> Self:

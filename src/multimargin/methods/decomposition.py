@@ -107,6 +107,12 @@ class Decomposition:
         return max(self.working_set.block_share, _SETTLE_SHARE if self.settle else 0.0)
 
     @property
+    def largest_set(self) -> int | None:
+        """Samples of the largest block that it cannot do without; None if it asks the engine what fits."""
+        largest = self.working_set.largest
+        return None if largest is None else max(largest, self.polish)
+
+    @property
     def lazy_blocks(self) -> bool:
         """Whether large blocks need only the kernel rows that the inner solver asks for."""
         return self.inner.lazy and self.working_set.grows

@@ -52,6 +52,11 @@ class WorkingSet(ABC):
     grows: ClassVar[bool] = False  # whether a working set has most samples of the one before
     by_pairs: ClassVar[bool] = False  # whether it chooses samples that can move together if none can alone
 
+    @property
+    def largest(self) -> int | None:
+        """Samples of its largest working set; None if it asks the engine what fits."""
+        return None
+
     @abstractmethod
     def choose(self, engine: Engine, stop: str, tol: float, rng: np.random.Generator) -> Iterator[Choice]:
         """Yield working sets until the ``stop`` measure ("psi" or "gain") is at most ``tol`` everywhere."""
@@ -63,6 +68,23 @@ class WorkingSet(ABC):
     def patience(self, n: int) -> int:
         """How many steps in a row may change nothing before the rule is stuck."""
         return 1
+
+
+@dataclass(frozen=True)
+class FixedSize(WorkingSet):
+    """Base of the rules whose working sets have at most ``q`` samples."""
+
+    q: int = 1
+
+    def __post_init__(self) -> None:
+        _check_size("q", self.q)
+
+    @property
+    def largest(self) -> int:
+        return self.q
+
+    def resized(self, size: int) -> Self:
+        return replace(self, q=size)
 
 
 # Crammer & Singer, Section 7: accuracy ε(t) of the t-th pass, from ε₀ = 0.999 down.
@@ -77,7 +99,7 @@ COOLING_SHARE = 0.9
 
 
 @dataclass(frozen=True)
-class Greedy(WorkingSet):
+class Greedy(FixedSize):
     """The ``q`` samples that are worst by some measure, among those that still violate.
 
     Parameters
@@ -92,12 +114,11 @@ class Greedy(WorkingSet):
     """
 
     rank: ClassVar[str]
-    q: int = 1
     active_set: bool = False
     cooling: str | None = None
 
     def __post_init__(self) -> None:
-        _check_size("q", self.q)
+        super().__post_init__()
         if self.cooling is not None and self.cooling not in COOLING:
             raise ValueError(f"cooling must be None or one of {', '.join(map(repr, COOLING))}.")
 
@@ -118,9 +139,6 @@ class Greedy(WorkingSet):
                 if eps <= tol:
                     return
                 t += 1
-
-    def resized(self, size: int) -> Self:
-        return replace(self, q=size)
 
     def _accuracy(self, t: int, left: float, tol: float) -> float:
         if self.cooling is None:
@@ -145,7 +163,7 @@ class Gain(Greedy):
 
 
 @dataclass(frozen=True)
-class Practical(WorkingSet):
+class Practical(FixedSize):
     """Niu & Yuan's Algorithm 4: ``n_new`` largest g_i, the rest inherited from the previous set.
 
     Samples that still violate come first: with unequal costs, or when ψ decides the stop, those of the
@@ -159,7 +177,7 @@ class Practical(WorkingSet):
     n_new: int = 200
 
     def __post_init__(self) -> None:
-        _check_size("q", self.q)
+        super().__post_init__()
         _check_size("n_new", self.n_new)
         if self.n_new > self.q:
             raise ValueError(f"n_new must be at most q, got n_new={self.n_new} and q={self.q}.")
@@ -303,6 +321,10 @@ class SvmLight(WorkingSet):
         if self.select not in ("steepest", "second-order"):
             raise ValueError(f"select must be 'steepest' or 'second-order', got {self.select!r}.")
 
+    @property
+    def largest(self) -> int:
+        return self.n_sp
+
     def choose(self, engine: Engine, stop: str, tol: float, rng: np.random.Generator) -> Iterator[Choice]:
         previous = engine.draw(self.n_sp, rng)
         while True:
@@ -324,14 +346,10 @@ class SvmLight(WorkingSet):
 
 
 @dataclass(frozen=True)
-class Cyclic(WorkingSet):
+class Cyclic(FixedSize):
     """Every sample in turn, whether it violates or not: the base line of Crammer & Singer's Section 7."""
 
     name: ClassVar[str] = "cyclic"
-    q: int = 1
-
-    def __post_init__(self) -> None:
-        _check_size("q", self.q)
 
     def choose(self, engine: Engine, stop: str, tol: float, rng: np.random.Generator) -> Iterator[Choice]:
         while True:
@@ -342,15 +360,12 @@ class Cyclic(WorkingSet):
                 W = np.arange(first, min(first + self.q, engine.n))
                 yield Choice(W, worst.violation, worst.gap if first == 0 else math.nan)
 
-    def resized(self, size: int) -> Self:
-        return replace(self, q=size)
-
     def patience(self, n: int) -> int:
         return math.ceil(n / self.q)
 
 
 @dataclass(frozen=True)
-class Random(WorkingSet):
+class Random(FixedSize):
     """``q`` samples drawn at random each step, whether they violate or not: MSVMpack's rule (Didiot & Lauer).
 
     All samples are measured once per pass, that is, every n/q steps.
@@ -358,9 +373,6 @@ class Random(WorkingSet):
 
     name: ClassVar[str] = "random"
     q: int = 10
-
-    def __post_init__(self) -> None:
-        _check_size("q", self.q)
 
     def choose(self, engine: Engine, stop: str, tol: float, rng: np.random.Generator) -> Iterator[Choice]:
         size = min(self.q, engine.n)
@@ -371,9 +383,6 @@ class Random(WorkingSet):
             for step in range(math.ceil(engine.n / self.q)):
                 W = np.sort(rng.choice(engine.n, size, replace=False, shuffle=False))
                 yield Choice(W, worst.violation, worst.gap if step == 0 else math.nan)
-
-    def resized(self, size: int) -> Self:
-        return replace(self, q=size)
 
     def patience(self, n: int) -> int:
         return 20 * math.ceil(n / self.q)  # all of them miss a given sample with a chance of e^-20

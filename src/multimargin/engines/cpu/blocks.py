@@ -22,7 +22,7 @@ from ...system.typing import FloatArray, IntArray
 from ..base import EngineOptions
 from .kept_block import KeptBlock
 from .kernel_values import NativeValues
-from .row_store import RowStore
+from .row_store import RowStore, chunks
 from .state import State
 
 # Above this share of pairs (sample, class) with weight, whole kernel rows are faster than those of a class.
@@ -72,7 +72,7 @@ class Blocks:
     @property
     def largest(self) -> int:
         """The largest working set whose block fits the memory budget."""
-        return self.state.n if self._is_lazy else self.budget.largest_block
+        return self.budget.largest_lazy_block if self._is_lazy else self.budget.largest_block
 
     def _block(self, W: IntArray, K: np.ndarray) -> Block:
         s = self.state
@@ -81,6 +81,11 @@ class Blocks:
     @timed("memory")
     def once(self, W: IntArray) -> Block:
         """The block of a set that will not come again."""
+        if len(W) > self.budget.largest_block:
+            raise ValueError(
+                f"The kernel block of a working set of {len(W)} samples does not fit the memory budget; use "
+                f"at most {self.budget.largest_block} samples or a larger cache_size."
+            )
         K = np.empty((1, 1), dtype=self.dtype) if len(W) == 1 else self._gathered(W)
         np.fill_diagonal(K, self.diagonal[W])
         return self._block(W, K)
@@ -92,11 +97,14 @@ class Blocks:
         known, unknown = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
         for i in known:
             np.take(self.rows.kept[slots[i]], W, out=K[i], mode="clip")
-        if len(known) and len(unknown):
-            K[np.ix_(unknown, known)] = K[np.ix_(known, unknown)].T
-        if len(unknown):
-            K[np.ix_(unknown, unknown)] = self.rows.between(W[unknown], W[unknown])
+        for part in chunks(unknown, self._rows_at_once(len(W))):
+            K[np.ix_(part, known)] = K[np.ix_(known, part)].T
+            K[np.ix_(part, unknown)] = self.rows.between(W[part], W[unknown])
         return K
+
+    def _rows_at_once(self, columns: int) -> int:
+        """Rows of a block with so many columns that take no more memory than the rows that pass by."""
+        return max(1, self.budget.passing_rows * self.state.n // columns)
 
     @timed("memory")
     def growing(self, W: IntArray) -> Block:
@@ -166,9 +174,10 @@ class Blocks:
                     kept.extend(new[which], store, slots, threads)
                     self._exact_diagonal(kept, len(which))
             else:
-                everyone = np.concatenate([kept.members, new])
-                kept.extend_by(new, self.rows.between(new, everyone), threads)
-                self._exact_diagonal(kept, len(new))
+                for part in chunks(new, self._rows_at_once(len(kept.members) + len(new))):
+                    everyone = np.concatenate([kept.members, part])
+                    kept.extend_by(part, self.rows.between(part, everyone), threads)
+                    self._exact_diagonal(kept, len(part))
         return self._block(kept.members, kept.kernel)
 
     def _exact_diagonal(self, kept: KeptBlock, added: int) -> None:

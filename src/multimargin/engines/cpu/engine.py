@@ -29,7 +29,6 @@ from ..base import (
     Task,
     is_late,
 )
-from ..budget import Budget
 from ..diagonal import TINY_DIAGONAL, exact_diagonal
 from ..divergence import check_dual
 from .blocks import Blocks, LazyBlock, StoreBlock
@@ -57,7 +56,8 @@ class CpuEngine(Engine):
         with self.profile.phase("memory"):
             self.state = State(task, options)
             self.values = kernel_values(task, options)
-            budget = Budget(options.cache_bytes, options.block_share, self.values.dtype.itemsize)
+            budget = options.budget(self.n, self.values.dtype.itemsize, self.values.temporary_bytes)
+            self.values.rows_in_python = budget.rows_in_python
             self.rows = RowStore(self.values, budget, self.profile)
             self.diagonal = exact_diagonal(task, self.rows.diagonal())
             self.blocks = Blocks(self.state, self.rows, self.diagonal, options, self.profile)

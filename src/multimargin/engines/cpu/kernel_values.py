@@ -42,6 +42,8 @@ class KernelValues(ABC):
     form: str  # for the trace
     exact: bool  # whether values are as good as float64 ones
     blas_threads: int  # that products inside of it may use
+    temporary_bytes: int = 0  # per kernel value while rows are computed
+    rows_in_python: int  # that may be computed in one go; set from the memory budget
 
     def __init__(self, task: Task, options: EngineOptions) -> None:
         self.task, self.n_threads = task, options.n_threads
@@ -84,6 +86,7 @@ class PythonValues(KernelValues):
     """A callable or a precomputed matrix. What they return are the values by definition, exact in float64."""
 
     form = "python"
+    temporary_bytes = 16  # the kernel's float64 values, and these with the offset
 
     def __init__(self, task: Task, options: EngineOptions) -> None:
         super().__init__(task, options)
@@ -97,7 +100,7 @@ class PythonValues(KernelValues):
 
     @property
     def rows_at_once(self) -> int:
-        return max(1, _VALUES_AT_ONCE // self.n)
+        return min(max(1, _VALUES_AT_ONCE // self.n), self.rows_in_python)
 
     def fill(self, ids: IntArray, store: np.ndarray, slots: IntArray) -> None:
         kernel, X = self.task.kernel, self.task.X
@@ -110,7 +113,7 @@ class PythonValues(KernelValues):
 
     def scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:
         S = np.zeros((self.n, coef.shape[1]))
-        step = max(1, _VALUES_AT_ONCE // self.n)
+        step = self.rows_at_once
         for first in range(0, len(ids), step):
             part = slice(first, first + step)
             S += (self.task.kernel.block(self.task.X, ids[part]) + self.task.offset).T @ coef[part]

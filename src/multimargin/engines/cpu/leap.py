@@ -61,6 +61,9 @@ class Leap:
         if done * work.LEAP < self.due or not state.select(1, "psi", "psi", tol, "all", False).above:
             return None
         if self.factor is None:
+            if 16 * state.n * self.rule.most > memory:  # the factor and a copy
+                self.due = np.inf
+                return None
             self.factor = self._plan(column)
             if done * work.LEAP < self.due:
                 return None

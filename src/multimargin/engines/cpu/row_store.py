@@ -20,7 +20,7 @@ class RowStore:
     def __init__(self, values: KernelValues, budget: Budget, profile: Profile) -> None:
         self.values, self.profile, self.budget = values, profile, budget
         self.n = values.n
-        self.cache = RowCache(budget.kept_rows(self.n), self.n)
+        self.cache = RowCache(budget.kept_rows, self.n)
         self.kept = np.empty((self.cache.capacity, self.n), dtype=values.dtype)
         self._passing = np.empty((0, self.n), dtype=values.dtype)
         self.computed = 0
@@ -45,16 +45,16 @@ class RowStore:
         stay = missing if keep is None else missing[keep[missing]]
         pass_by = missing[:0] if keep is None else missing[~keep[missing]]
         room, at_once = self.cache.capacity - len(found), self.values.rows_at_once
-        for which in _chunks(stay[:room], at_once):
+        for which in chunks(stay[:room], at_once):
             at = self.cache.reserve(len(which))
             self._fill(ids[which], self.kept, at)
             self.cache.publish(ids[which], at)
             yield self.kept, at, which
-        passing = self.budget.passing_rows(at_once)
+        passing = min(at_once, self.budget.passing_rows)
         pass_by = np.concatenate([stay[room:], pass_by])
         if len(pass_by) and not len(self._passing):
             self._passing = np.empty((passing, self.n), dtype=self.values.dtype)
-        for which in _chunks(pass_by, passing):
+        for which in chunks(pass_by, passing):
             at = np.arange(len(which), dtype=np.int64)
             self._fill(ids[which], self._passing, at)
             yield self._passing, at, which
@@ -95,6 +95,8 @@ class RowStore:
 
         Cached rows serve if they are as good as float64 ones.
         """
+        if not len(ids):
+            return np.zeros((self.n, coef.shape[1]))
         slots, values = self.cache.peek(ids), self.values
         if not self._exact(slots):
             return values.scores(ids, coef)
@@ -103,5 +105,6 @@ class RowStore:
         return out
 
 
-def _chunks(ids: IntArray, size: int) -> Iterator[IntArray]:
+def chunks(ids: IntArray, size: int) -> Iterator[IntArray]:
+    """At most ``size`` of ``ids`` at a time."""
     return (ids[first : first + size] for first in range(0, len(ids), size))

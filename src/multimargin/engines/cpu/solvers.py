@@ -112,7 +112,8 @@ class Solvers:
             if inner.finish is None:
                 return self._sweeps(inner, block, eps, inner.max_sweeps)[0]
             alpha, G = block.alpha.copy(), block.G.copy()
-            finish = inner.finish.within(self.work - self._work_at_finish, self.blocks.budget.finisher_bytes)
+            memory = self.blocks.budget.finisher_bytes
+            finish = inner.finish.within(self.work - self._work_at_finish, memory)
             cheap = _VISITS // len(block.W)
             some, most = max(inner.max_sweeps // 3, cheap), max(inner.max_sweeps, cheap)
             if some < most and not finish.fits(block, eps):
@@ -123,7 +124,7 @@ class Solvers:
             # Sweeps leave the gradient of pairs that took no part as it was.
             moved = np.flatnonzero((block.alpha != alpha).any(axis=1))
             block.G[:] = G
-            block.shift_gradient(moved, block.alpha[moved] - alpha[moved])
+            block.shift_gradient(moved, block.alpha[moved] - alpha[moved], memory)
             finished = finish.solve(self.problem, block, eps, self._rng) > 0
             updates += self._sweeps(inner, block, eps, some)[0]
         if finished:
@@ -135,6 +136,7 @@ class Solvers:
         if isinstance(block, StoreBlock):
             _, updates, violation, done = self._sweeps_by_class(inner, block, eps, sweeps)
         else:
+            self._kept_classes = None  # its memory is now the block's
             _, updates, violation, done = self._sweeps_by_sample(inner, block, eps, sweeps)
         self.work += int(done)
         return int(updates), violation <= eps

@@ -35,6 +35,7 @@ Found projected_gradient(const std::string& machine, const KernelRows& K, const 
       if constexpr (std::is_same_v<T, double>) {
         block.K = first;
       } else {
+        converted.reserve(q * q);
         for (Index i = 0; i < q; ++i) converted.insert(converted.end(), first + i * stride, first + i * stride + q);
         block.K = converted.data();
         block.K_stride = q;
