@@ -1,6 +1,7 @@
 """What a user sees around a fit: status, trace, suspects, callbacks, limits, warm starts."""
 
 import re
+import sys
 import time
 import warnings
 
@@ -260,7 +261,7 @@ def test_verbose_tells_on_stderr(verbose, digits, capsys):
 
 
 def test_verbose_without_the_extra(digits, capsys, monkeypatch):
-    monkeypatch.setattr("multimargin.run.progress.tqdm", None)
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     svc(verbose=1).fit(*digits)
     assert "converged" in capsys.readouterr().err
 

@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from multimargin import KernelSVC, LinearSVC
+from multimargin.system.versions import DOCUMENTATION
 
 pandas = pytest.importorskip("pandas")
 
@@ -191,3 +192,9 @@ def test_score_shape_for_many_classes(digits):
 
 def test_repr_shows_what_was_changed():
     assert repr(KernelSVC(C=2.0)) == "KernelSVC(C=2.0)"
+
+
+@pytest.mark.parametrize("estimator", [KernelSVC, LinearSVC])
+def test_the_html_representation_links_to_the_documentation(estimator):
+    assert estimator()._get_doc_link() == DOCUMENTATION
+    assert DOCUMENTATION in estimator()._repr_html_()

@@ -17,6 +17,7 @@ from ..run.progress import Progress
 from ..solution import Certified
 from ..system.team import SOLO, Team
 from ..system.typing import FloatArray, IntArray, LabelArray
+from ..system.versions import DOCUMENTATION
 from ..system.warn import warn_user
 from .callbacks import CallbackSupportMixin, SklearnCallbacks, callback_context
 from .costs import check_weights
@@ -50,6 +51,8 @@ class MachineClassifier(ForeignKeywords, CallbackSupportMixin, ClassifierMixin, 
     callback: Callable[..., object] | None
     on_interrupt: str
     classes_: np.ndarray
+    _doc_link_module = "multimargin"  # of the representation in notebooks
+    _doc_link_template = DOCUMENTATION
     _not_stored: ClassVar[frozenset[str]] = frozenset()  # attributes that are not stored
 
     def _rows(self, y: np.ndarray, sample_weight: Any, team: Team = SOLO) -> Rows:

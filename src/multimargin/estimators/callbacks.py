@@ -5,21 +5,28 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from ..run.progress import EVERY
 from ..solution import TraceRow
 
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import with_callbacks as _decorate
 except ImportError:  # scikit-learn < 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stand-in for scikit-learn's mixin."""
 
-    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the method unchanged."""
+    def _decorate(method: _Method) -> _Method:
         return method
+
+
+def with_callbacks(method: _Method) -> _Method:
+    """Return ``fit`` with scikit-learn's callbacks, if it has any, and with the type it had before."""
+    return cast("_Method", _decorate(method))
 
 
 def callback_context(estimator: Any, max_iter: int) -> Any:

@@ -6,6 +6,7 @@ from importlib.metadata import version
 
 from multimargin import _core
 
+DOCUMENTATION = "https://github.com/multimargin/multimargin/blob/main/README.md"
 _PACKAGES = ("multimargin", "numpy", "scipy", "scikit-learn", "threadpoolctl")
 
 
