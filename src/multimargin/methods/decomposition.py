@@ -132,7 +132,10 @@ class Decomposition:
         scheme = self._scheme(engine, free_bias)
         engine.deadline = monitor.deadline
         with engine.running():
-            status, proof = scheme.solve(Run(self, engine, monitor, tol, rng, keep_interrupted))
+            run = Run(self, engine, monitor, tol, rng, keep_interrupted)
+            status, proof = scheme.solve(run)
+        if run.left(proof) <= tol:  # whatever limit was met, or whoever stopped it
+            status = Status.CONVERGED
         monitor.trace.info.update(
             engine.describe(), seconds=monitor.seconds, profile=dict(engine.profile.seconds)
         )
