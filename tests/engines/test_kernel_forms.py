@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits, load_iris
 
 from multimargin import KernelSVC, _core, kernels
-from multimargin.engines.cpu import layouts
+from multimargin.engines.cpu import layouts, scores
 from multimargin.engines.cpu.grids import Grid
 from multimargin.engines.cpu.layouts import Layout
 from multimargin.system.data import canonical
@@ -420,3 +420,13 @@ def test_decimals_are_fitted_exactly():
     assert model.trace_.info["kernel_form"] == "uint8 product"
     plain = KernelSVC(C=10.0, tol=1e-6, engine="numpy").fit(X, y)
     assert model.dual_objective_ == pytest.approx(plain.dual_objective_, rel=1e-7)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_sparse_rows_become_dense_for_a_dense_model(kernel, monkeypatch):
+    """A few at a time; the scores are those of dense rows to the last bit."""
+    iris = load_iris()
+    model = KernelSVC(kernel=kernel, gamma=0.3, C=10.0).fit(iris.data, iris.target)
+    expected = model.decision_function(iris.data)
+    monkeypatch.setattr(scores, "_DENSE_VALUES", 40)
+    np.testing.assert_array_equal(model.decision_function(sparse.csr_matrix(iris.data)), expected)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..kernels import Kernel
 from ..system.data import same_storage
@@ -19,33 +18,34 @@ _VALUES_AT_ONCE = 1 << 22  # kernel values that Python holds at a time
 class Scorer:
     """Σ_i K(x, sv_i) coef_i for every row x of new data.
 
-    Laying the support vectors out takes longer than scoring a few rows, so it is done once for each form of
-    data that comes, and kept.
+    Laying the support vectors out takes longer than scoring a few rows, so it is done once for each precision
+    of data that comes, and kept.
     """
 
     def __init__(self, kernel: Kernel, support: Any, coef: FloatArray) -> None:
         self.kernel, self.support, self.coef = kernel, support, coef
-        self._laid_out: dict[tuple[bool, str], LaidOutScorer] = {}
+        self._laid_out: dict[str, LaidOutScorer] = {}
 
     def __call__(self, X: Data, n_threads: int) -> FloatArray:
         """The scores, (rows of X, columns of coef)."""
-        out, support = np.zeros((X.shape[0], self.coef.shape[1])), self.support
-        if not self.kernel.pairwise:
-            X, support = same_storage(X, support)
+        out = np.zeros((X.shape[0], self.coef.shape[1]))
         if not len(self.coef):
             return out
         if self.kernel.native is None:
-            self._in_python(X, support, n_threads, out)
+            self._in_python(X, n_threads, out)
             return out
-        form = sp.issparse(X), "auto" if X.dtype == support.dtype == np.float32 else "float64"
+        dtype = "auto" if X.dtype == self.support.dtype == np.float32 else "float64"
         with blas_threads(1):
-            if form not in self._laid_out:
-                layouts = scoring_layouts(self.kernel, support, self.coef, form[1])
-                self._laid_out[form] = LaidOutScorer(layouts, 0.0, support, self.coef)
-            self._laid_out[form](X, n_threads, out)
+            if dtype not in self._laid_out:
+                layouts = scoring_layouts(self.kernel, self.support, self.coef, dtype)
+                self._laid_out[dtype] = LaidOutScorer(layouts, 0.0, self.support, self.coef)
+            self._laid_out[dtype](X, n_threads, out)
         return out
 
-    def _in_python(self, X: Data, support: Any, n_threads: int, out: FloatArray) -> None:
+    def _in_python(self, X: Data, n_threads: int, out: FloatArray) -> None:
+        support = self.support
+        if not self.kernel.pairwise:
+            X, support = same_storage(X, support)
         step = max(1, _VALUES_AT_ONCE // len(self.coef))
         with blas_threads(n_threads):
             for first in range(0, X.shape[0], step):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+import scipy.sparse as sp
 
 from ... import _core
 from ...inner import work
@@ -14,6 +15,7 @@ from ...system.typing import Data, FloatArray
 from .layouts import Layout
 
 _CALL_ROWS = 256  # the rows of one native call are a multiple of this
+_DENSE_VALUES = 1 << 22  # of sparse data made dense at a time
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,8 @@ class SupportScorer:
 class LaidOutScorer:
     """Scores of any data against support vectors, each part of the data in the first layout that holds it.
 
-    The support vectors are laid out when a layout is needed for the first time, and stay so.
+    The support vectors are laid out when a layout is needed for the first time, and stay so. The data become
+    dense or sparse as the support vectors are.
     """
 
     layouts: list[Layout]
@@ -56,10 +59,20 @@ class LaidOutScorer:
 
     def __call__(self, X: Data, n_threads: int, out: FloatArray) -> None:
         """The scores of the rows of ``X``, into ``out``."""
-        for first, last in self._scorer(0).steps(X.shape[0], self.layouts[0].work(X)):
-            part = X[first:last]
+        for first, last, part in self._parts(X):
             k = next(k for k, layout in enumerate(self.layouts) if layout.holds(part))
             self._scorer(k)(self.layouts[k].samples(part), 0, last - first, out[first:last], n_threads)
+
+    def _parts(self, X: Data) -> Iterator[tuple[int, int, Data]]:
+        dense, n = not sp.issparse(self.support), X.shape[0]
+        if not dense and not sp.issparse(X):
+            X = sp.csr_array(X)
+        most = max(1, _DENSE_VALUES // X.shape[1]) if dense and sp.issparse(X) else n
+        for begin, end in self._scorer(0).steps(n, self.layouts[0].work(X)):
+            for first in range(begin, end, most):
+                last = min(first + most, end)
+                part = X[first:last]
+                yield first, last, part.toarray() if dense and sp.issparse(part) else part
 
 
 def scoring_layouts(kernel: Kernel, support: Data, coef: FloatArray, dtype: str) -> list[Layout]:
