@@ -1,8 +1,11 @@
 """Ctrl-C during a linear fit: heard within a second, raised cleanly or kept as an honest model."""
 
 import os
+import signal
 import textwrap
+import threading
 
+import numpy as np
 import pytest
 from helpers import audit_linear
 from interrupts import interrupted
@@ -90,3 +93,29 @@ def test_interrupt_anywhere_is_kept(owner, where, digits, monkeypatch):
     calls.clear()
     with pytest.raises(KeyboardInterrupt):
         LinearSVC(tol=1e-5).fit(X, y)
+
+
+@posix
+def test_the_running_pass_is_kept(monkeypatch):
+    """Ctrl-C comes in the middle of the first pass; what it has done until then is in the model."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20_000, 100)).astype(np.float32), rng.integers(100, size=20_000)
+    plain = LinearFit.run_pass
+
+    def run_pass(self, **options):
+        threading.Timer(0.05, signal.raise_signal, [signal.SIGINT]).start()
+        return plain(self, **options)
+
+    monkeypatch.setattr(LinearFit, "run_pass", run_pass)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.warns(ConvergenceWarning, match="interrupted"):
+            model = LinearSVC(C=0.01, on_interrupt="keep", n_threads=1).fit(X, y)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert len(model.trace_) == 0  # no pass was finished
+    assert 0 < len(model.support_) < len(y)
+    assert model.dual_objective_ < 0.0
+    alpha = np.zeros((len(y), 100))
+    alpha[model.support_] = model.dual_coef_.toarray()
+    np.testing.assert_allclose(model.coef_, alpha.T @ X, atol=1e-9)

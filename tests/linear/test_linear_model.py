@@ -6,6 +6,7 @@ from time import perf_counter
 
 import numpy as np
 import pytest
+from oracle import certify
 from scipy import sparse
 from sklearn.feature_selection import SelectFromModel
 from sklearn.svm import LinearSVC as PeerLinearSVC
@@ -119,6 +120,26 @@ def test_features_are_selected_by_their_weights(pair):
     chosen = SelectFromModel(LinearSVC(C=0.05)).fit(X, y)
     size = np.abs(chosen.estimator_.coef_[0])
     np.testing.assert_array_equal(chosen.get_support(), size >= size.mean())
+
+
+# -- classes without samples -----------------------------------------------------------------------
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 2.0}])
+@pytest.mark.parametrize("absent", [0, 2])
+def test_a_class_whose_samples_have_no_weight_stays(absent, class_weight, wine):
+    X, y = wine
+    weight = np.where(y == absent, 0.0, 1.0)
+    model = LinearSVC(C=0.1, class_weight=class_weight).fit(X, y, sample_weight=weight)
+    np.testing.assert_array_equal(model.classes_, [0, 1, 2])
+    assert model.coef_.shape == (3, X.shape[1]) and model.decision_function(X).shape == (len(y), 3)
+    assert not np.isin(model.support_, np.flatnonzero(y == absent)).any()
+    if class_weight is None:
+        kept = y != absent
+        alpha = np.zeros((len(y), 3))
+        alpha[model.support_] = model.dual_coef_.toarray()
+        found = certify(X[kept] @ X[kept].T + 1.0, y[kept], alpha[kept], np.full(kept.sum(), 0.1))
+        assert found.psi.max() <= 1e-3
+        assert model.duality_gap_ == pytest.approx(found.gap, abs=1e-9)
+    assert (model.predict(X[y != absent]) == y[y != absent]).mean() > 0.95
 
 
 # -- pickles ---------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from multimargin import LinearSVC
 from multimargin.linear.descent import LinearFit, LinearOptions
 from multimargin.linear.finish import Finish
 from multimargin.linear.proximal import ProximalNewton, _Newton
-from multimargin.linear.schedule import _Best, solve_linear
+from multimargin.linear.schedule import BestProof, solve_linear
 from multimargin.linear.tuning import Tuning
 from multimargin.run.monitor import Monitor
 from multimargin.solution import Status
@@ -144,7 +144,7 @@ def test_the_advice_of_a_fit_that_did_not_converge():
 
 def test_the_best_primal_is_returned():
     task = random_task(3, constant=1.0)
-    fit, best = LinearFit(task, LinearOptions(tol=1e-6)), _Best()
+    fit, best = LinearFit(task, LinearOptions(tol=1e-6)), BestProof()
     solve_linear(fit, Monitor())
     good, alpha = fit.prove(), fit.alpha().toarray()
     best.keep(fit, good.primal)

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
-from ..linear.descent import SUBPROBLEMS, LinearFit, LinearOptions, TrainingSet
-from ..linear.schedule import solve_linear
+from ..linear.descent import SUBPROBLEMS, LinearOptions, TrainingSet
+from ..linear.stages import StagedFit
 from ..linear.stream import Stream
 from ..linear.tuning import Tuning
 from ..problems.crammer_singer import shrink_sparse_into
@@ -245,19 +245,19 @@ class LinearSVC(LinearModel):
         )
 
     def _solve(self, data: TrainingSet, rows: Rows, X: Any, y: Any) -> LinearSolution:
-        fit: LinearFit
+        staged: StagedFit
 
         def run(monitor: Monitor) -> LinearSolution:
-            nonlocal fit
-            fit = LinearFit(data, self._options())
+            nonlocal staged
+            staged = StagedFit(data, self._options())
             monitor.trace.info["subproblem"] = self.subproblem
-            return solve_linear(fit, monitor, keep_interrupted=self.on_interrupt == "keep")
+            return staged.solve(monitor, keep_interrupted=self.on_interrupt == "keep")
 
         return self._train(
             run,
             X,
             y,
-            now=lambda: _model(data, rows, fit.weights_by_class(), fit.alpha()),
+            now=lambda: _model(data, rows, staged.fit.weights_by_class(), staged.fit.alpha()),
             final=lambda solution: _model(data, rows, solution.weights, solution.alpha),
         )
 

@@ -47,10 +47,14 @@ class TrainingSet:
             indices, indptr = indices.astype(np.int64, copy=False), indptr.astype(np.int64, copy=False)
         return _core.LinearProblem(X.data, indices, indptr, X.shape[1], *rest)
 
+    @property
+    def work(self) -> int:
+        """Non-zeros times classes: the multiplications that score all samples."""
+        return int(self.X.nnz if sp.issparse(self.X) else self.X.size) * self.m
+
     def threads_worth_while(self, n_threads: int, tuning: Tuning) -> int:
         """Threads that share a pass: 1 if passes or rows are short, at most one per few classes."""
-        work = (self.X.nnz if sp.issparse(self.X) else self.X.size) * self.m
-        if work <= tuning.parallel_work or work <= tuning.parallel_row * self.X.shape[0]:
+        if self.work <= tuning.parallel_work or self.work <= tuning.parallel_row * self.X.shape[0]:
             return 1
         return min(n_threads, max(1, self.m // tuning.thread_classes), tuning.most_threads)
 

@@ -46,7 +46,7 @@ class Finish:
         """Newton steps, until the violation is at most ``tol``; the limit that stopped them, if one did."""
         fit, data = self._fit, self._fit.data
         self._due, self._status = 2.0 * max(self._due, fit.visits), None
-        with blas_threads(fit.options.n_threads):
+        with blas_threads(fit.options.n_threads if data.work > self._tuning.parallel_work else 1):
             alpha = fit.alpha().toarray()
             point = ProximalNewton(data.X, data.y, data.C, alpha, data.constant, self._tuning)
             try:

@@ -119,7 +119,7 @@ class Schedule:
         return settled or self._since == tuning.most_active
 
 
-class _Best:
+class BestProof:
     """The failed proof with the smallest primal objective."""
 
     def __init__(self) -> None:
@@ -127,6 +127,7 @@ class _Best:
         self._alpha: sp.csr_array | None = None
 
     def keep(self, fit: LinearFit, primal: float) -> None:
+        """Remember the point of ``fit`` if its primal is the smallest so far."""
         if primal < self._primal:
             self._primal, self._alpha = primal, fit.alpha()
 
@@ -140,7 +141,7 @@ class _Best:
 
 def solve_linear(fit: LinearFit, monitor: Monitor, *, keep_interrupted: bool = False) -> LinearSolution:
     """Train; without shrinking this is Algorithm 1 to the letter, every pass over all samples."""
-    options, goal, finish, best = fit.options, Goal(fit), Finish(fit, monitor), _Best()
+    options, goal, finish, best = fit.options, Goal(fit), Finish(fit, monitor), BestProof()
     dual, lowest, fruitless = math.inf, math.inf, 0  # of the proofs so far
     while True:
         try:

@@ -41,8 +41,8 @@ class LinearVisitor {
     scores_ = scores;
     top_ = top;
     const Index y = task_.y[i];
-    const double own_z = task_.C[i] - dual_->own(i), active = kActive * task_.C[i];
-    double low = own_z > active ? G(y) : kInfinity, gain = own_z * (top_ - G(y));
+    const double own_z = task_.C[i] - dual_->own(i), active = kActive * dual_->own(i);  // own is the others' sum
+    double low = own_z > kActive * task_.C[i] ? G(y) : kInfinity, gain = own_z * (top_ - G(y));
     const Entry *entry = dual_->entries(i), *end = entry + dual_->count(i);
     for (; entry != end; ++entry) {
       const double z = -entry->alpha, below = G(entry->r);
@@ -77,6 +77,8 @@ class LinearVisitor {
   double last_change() const { return change_; }
 
  private:
+  static constexpr double kMostNoise = 1e-6;  // of C: a larger change is a step, however short the row is
+
   double G(Index r) const { return static_cast<double>(scores_[r]); }
 
   // The step over the gathered classes.
@@ -86,7 +88,7 @@ class LinearVisitor {
     double *G = G_.data(), *alpha = alpha_.data(), *next = alpha + task_.m;
     for (Index c = 0; c < count; ++c) next[c] = alpha[c];
     machine_.minimise_of(count, G, kii / relax, 0, C, next);
-    const double noise = resolution(G, kii, C, count);
+    const double noise = std::min(resolution(G, kii, C, count), kMostNoise * C);
     double change = 0.0;
     Index changed = 0, kept = 0;
     bool moved = false;
