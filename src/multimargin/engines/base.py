@@ -155,7 +155,6 @@ class Engine(ABC):
     offset: float  # what is added to every kernel value
     profile: Profile
     team: Team
-    total_cost: float  # Σ_i C_i
     deadline: float = math.inf  # time.perf_counter() at which inner solvers should end
 
     @abstractmethod
@@ -170,6 +169,11 @@ class Engine(ABC):
     @abstractmethod
     def dual(self) -> float:
         """Dual objective of the current point."""
+
+    @property
+    @abstractmethod
+    def total_cost(self) -> float:
+        """Σ_i C_i of the costs that are solved with; see ``solved_costs.py``."""
 
     @staticmethod
     def assemble() -> Team:
@@ -253,6 +257,10 @@ class Engine(ABC):
 
         An engine that has no such method returns False.
         """
+
+    @abstractmethod
+    def raise_costs(self) -> bool:
+        """Raise costs that were capped if a sample comes near the cap; whether there is more to solve now."""
 
     # -- the bias --------------------------------------------------------------------------------
     @abstractmethod

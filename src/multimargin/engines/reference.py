@@ -34,6 +34,7 @@ from .base import (
 )
 from .diagonal import TINY_DIAGONAL, exact_diagonal
 from .divergence import check_dual
+from .solved_costs import SolvedCosts
 
 _VALUES_AT_ONCE = 1 << 22  # kernel values held at a time
 
@@ -48,7 +49,6 @@ class ReferenceEngine(Engine):
     def __init__(self, task: Task, options: EngineOptions) -> None:
         self.task, self.options, self.problem, self.team = task, options, task.problem, task.team
         self.n, self.m, self.offset = len(task.y), task.m, task.offset
-        self.total_cost = float(task.C.sum())
         self.profile = Profile()
         self._budget = options.budget(self.n, 8, temporary_bytes=8)
         self._at_once = min(max(1, _VALUES_AT_ONCE // self.n), self._budget.rows_in_python)  # rows
@@ -59,8 +59,13 @@ class ReferenceEngine(Engine):
             self._K = task.kernel.whole(task.X) if whole else None
         values = task.kernel.diagonal(task.X) if self._K is None else self._K.diagonal()
         self.diagonal = exact_diagonal(task, values)
+        self.costs = SolvedCosts(task, self.diagonal)
         self.bias = np.zeros(self.m) if task.bias is None else task.bias
         self._place(task.alpha())
+
+    @property
+    def total_cost(self) -> float:
+        return self.costs.total
 
     def running(self) -> AbstractContextManager[Any]:
         return blas_threads(self.options.n_threads)
@@ -90,7 +95,7 @@ class ReferenceEngine(Engine):
         self.dual = self.problem.dual(alpha, S, y, C) + float(self.bias @ self.sums())
 
     def _rows(self) -> DualRows:
-        return DualRows(self.alpha, self.G, self.task.y, self.task.C)
+        return DualRows(self.alpha, self.G, self.task.y, self.costs.solved)
 
     def _scores(self) -> FloatArray:
         return self.problem.scores(self.G - self.bias, self.alpha, self.task.y, self.task.C)
@@ -127,7 +132,7 @@ class ReferenceEngine(Engine):
         return np.asarray(ids[~self.problem.settled(self._rows().take(ids), reach)])
 
     def groups(self, ids: IntArray) -> np.ndarray:
-        return self.problem.group(self.alpha[ids], self.task.y[ids], self.task.C[ids])
+        return self.problem.group(self.alpha[ids], self.task.y[ids], self.costs.solved[ids])
 
     @timed("selection")
     def pairs(self, most: int, second_order: bool = False) -> tuple[IntArray, IntArray]:
@@ -154,7 +159,7 @@ class ReferenceEngine(Engine):
         with self.profile.phase("kernel rows"):
             K = self._kernel(W, W)
             np.fill_diagonal(K, self.diagonal[W])
-        y, C = self.task.y[W], self.task.C[W]
+        y, C = self.task.y[W], self.costs.solved[W]
         block = Block(W, K, self.diagonal[W], self.alpha[W], self.G[W], y, C)
         block.late = partial(is_late, self.deadline, self.team)
         try:
@@ -186,6 +191,9 @@ class ReferenceEngine(Engine):
     def leap(self, rule: LowRank, tol: float) -> bool:
         return False
 
+    def raise_costs(self) -> bool:
+        return self.costs.rise(self.alpha)
+
     # -- the bias ------------------------------------------------------------------------------------
     def sums(self) -> FloatArray:
         return np.asarray(self.alpha.sum(axis=0))
@@ -203,13 +211,13 @@ class ReferenceEngine(Engine):
         self.shift(np.clip(best - self.bias, -most, most))
 
     def balance(self) -> bool:
-        alpha = balanced(self.problem, self.alpha, self.task.y, self.task.C, self.team)
+        alpha = balanced(self.problem, self.alpha, self.task.y, self.costs.solved, self.team)
         if alpha is not None:
             self._place(alpha)
         return alpha is not None
 
     def zero_sums(self) -> None:
-        self._place(with_zero_sums(self.problem, self.alpha, self.task.y, self.task.C, self.team))
+        self._place(with_zero_sums(self.problem, self.alpha, self.task.y, self.costs.solved, self.team))
         self.best_bias()
 
     # -- certify -------------------------------------------------------------------------------------
@@ -220,8 +228,9 @@ class ReferenceEngine(Engine):
 
     @timed("proof")
     def certificate(self) -> Certificate:
-        psi, gain = self.problem.measure(self._rows())
         y, C = self.task.y, self.task.C
+        psi = self.problem.measure(self._rows())[0]
+        gain = self.problem.measure(self._rows()._replace(C=C))[1]
         return Certificate(
             violation=float(psi.max()) / self.problem.kappa,
             gain=float(self.problem.closeness(psi, gain, C).max()),

@@ -161,6 +161,8 @@ class Proximal(NoBias):
             engine.shift(engine.offset * engine.sums())
             if status not in (Status.CONVERGED, Status.STALLED):
                 break
+            if status is Status.CONVERGED and engine.raise_costs():
+                continue
             if by_gap or eps < aim:
                 left = math.inf
                 if not engine.balance():

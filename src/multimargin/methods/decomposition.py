@@ -170,6 +170,8 @@ class Run:
             try:
                 status = self.descend(scheme, self.tol, self.method.stop, self.method.leap)
                 if status in (Status.CONVERGED, Status.STALLED):
+                    if status is Status.CONVERGED and self.engine.raise_costs():
+                        continue
                     self._finish()
                 proof = scheme.prove(self.tol)
             except KeyboardInterrupt:

@@ -31,6 +31,7 @@ from ..base import (
 )
 from ..diagonal import TINY_DIAGONAL, exact_diagonal
 from ..divergence import check_dual
+from ..solved_costs import SolvedCosts
 from .blocks import Blocks, LazyBlock, StoreBlock
 from .kernel_values import NativeValues, kernel_values
 from .leap import Leap
@@ -50,16 +51,15 @@ class CpuEngine(Engine):
     def __init__(self, task: Task, options: EngineOptions) -> None:
         self.task, self.options, self.problem, self.team = task, options, task.problem, task.team
         self.n, self.m, self.offset = len(task.y), task.m, task.offset
-        self.total_cost = float(task.team.sum(task.C.sum()))
         self.profile = Profile()
         self._leap: Leap | None = None
         with self.profile.phase("memory"):
-            self.state = State(task, options)
             self.values = kernel_values(task, options)
             budget = options.budget(self.n, self.values.dtype.itemsize, self.values.temporary_bytes)
             self.values.rows_in_python = budget.rows_in_python
             self.rows = RowStore(self.values, budget, self.profile)
             self.diagonal = exact_diagonal(task, self.rows.diagonal())
+            self.state = State(task, options, SolvedCosts(task, self.diagonal))
             self.blocks = Blocks(self.state, self.rows, self.diagonal, options, self.profile)
             self.solvers = Solvers(self.state, self.blocks, options, self.profile)
             self._moves = np.zeros(self.n, dtype=np.int64)  # of each sample in lazy blocks
@@ -77,6 +77,10 @@ class CpuEngine(Engine):
     @property
     def dual(self) -> float:
         return self.state.dual
+
+    @property
+    def total_cost(self) -> float:
+        return self.state.costs.total
 
     # -- look ----------------------------------------------------------------------------------------
     @timed("selection")
@@ -96,7 +100,7 @@ class CpuEngine(Engine):
         return self.state.support if math.isinf(reach) else self.state.unsettled(reach)
 
     def groups(self, ids: IntArray) -> np.ndarray:
-        return self.problem.group(self.state.alpha[ids], self.task.y[ids], self.task.C[ids])
+        return self.problem.group(self.state.alpha[ids], self.task.y[ids], self.state.C[ids])
 
     @timed("selection")
     def pairs(self, most: int, second_order: bool = False) -> tuple[IntArray, IntArray]:
@@ -198,6 +202,9 @@ class CpuEngine(Engine):
         _, self.state.G, self.state.dual = before
         return False
 
+    def raise_costs(self) -> bool:
+        return self.state.raise_costs()
+
     @timed("gradient")
     def place(self, alpha: FloatArray) -> None:
         """Take over ``alpha`` of all samples; G and the dual in float64."""
@@ -221,13 +228,13 @@ class CpuEngine(Engine):
         self.shift(np.clip(change, -most, most))
 
     def balance(self) -> bool:
-        alpha = balanced(self.problem, self.state.alpha, self.task.y, self.task.C, self.team)
+        alpha = balanced(self.problem, self.state.alpha, self.task.y, self.state.C, self.team)
         if alpha is not None:
             self.place(alpha)
         return alpha is not None
 
     def zero_sums(self) -> None:
-        self.place(with_zero_sums(self.problem, self.state.alpha, self.task.y, self.task.C, self.team))
+        self.place(with_zero_sums(self.problem, self.state.alpha, self.task.y, self.state.C, self.team))
         self.best_bias()
 
     # -- certify -------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from ...problems.base import DualRows
 from ...system.typing import FloatArray, IntArray
 from ..base import Certificate, EngineOptions, Found, Selection, Task
 from ..divergence import check_dual
+from ..solved_costs import SolvedCosts
 from .shrinking import Shrinking
 
 _VALUES_AT_ONCE = 1 << 20  # of alpha, in temporary arrays
@@ -24,9 +25,10 @@ _VALUES_AT_ONCE = 1 << 20  # of alpha, in temporary arrays
 class State:
     """Alpha and G of all samples, kept together by every change."""
 
-    def __init__(self, task: Task, options: EngineOptions) -> None:
+    def __init__(self, task: Task, options: EngineOptions, costs: SolvedCosts) -> None:
         self.task, self.problem, self.team, self.n_threads = task, task.problem, task.team, options.n_threads
-        self.y, self.C, self.n, self.m = task.y, task.C, len(task.y), task.m
+        self.y, self.n, self.m = task.y, len(task.y), task.m
+        self.costs, self.C = costs, costs.solved
         self.alpha = task.alpha()
         self.bias = np.zeros(self.m) if task.bias is None else task.bias
         self.ridge = self.problem.ridge(task.C)
@@ -52,13 +54,19 @@ class State:
         return np.asarray(ids[~self.problem.settled(self.rows().take(ids), reach)])
 
     # -- measures ------------------------------------------------------------------------------------
-    def rows(self) -> DualRows:
-        """All samples as the machine sees them."""
-        return DualRows(self.alpha, self.G, self.y, self.C)
+    def rows(self, C: FloatArray | None = None) -> DualRows:
+        """All samples as the machine sees them, with the costs to solve with or others."""
+        return DualRows(self.alpha, self.G, self.y, self.C if C is None else C)
 
     def _measure(self, ids: IntArray | None) -> None:
         psi, gain, name = self._psi, self._gain, self.problem.name
         _core.measure(name, self.G, self.alpha, self.y, self.C, ids, psi, gain, self.n_threads)
+
+    def _gaps(self) -> FloatArray:
+        """The gaps of all samples, at the costs asked for."""
+        gap, name, C = np.empty(self.n), self.problem.name, self.costs.asked
+        _core.measure(name, self.G, self.alpha, self.y, C, None, np.empty(self.n), gap, self.n_threads)
+        return gap
 
     def select(self, k: int, rank: str, stop: str, above: float, among: str, even: bool) -> Selection:
         """See ``Engine.select``."""
@@ -104,6 +112,12 @@ class State:
         _core.measure(name, block.G, block.alpha, block.y, block.C, None, psi, gain, self.n_threads)
         return float(psi.max())
 
+    def raise_costs(self) -> bool:
+        """See ``Engine.raise_costs``."""
+        raised = self.costs.rise(self.alpha)
+        self.C = self.costs.solved
+        return raised
+
     # -- changes -------------------------------------------------------------------------------------
     def take_over(self, W: IntArray, alpha: FloatArray) -> None:
         """Give the samples ``W`` new rows of alpha; G and the dual follow elsewhere."""
@@ -124,9 +138,9 @@ class State:
             check_dual(self.task, math.nan, 0.0)
         self.G, dual = S, 0.0
         for part in self._parts():
-            rows = self.rows().take(part)
-            dual += self.problem.dual(rows.alpha, rows.G, rows.y, rows.C)
-            self.G[part] = self.problem.gradient(rows.G, rows.alpha, rows.y, rows.C) + self.bias
+            alpha, S, y, C = self.rows(self.costs.asked).take(part)
+            dual += self.problem.dual(alpha, S, y, C)
+            self.G[part] = self.problem.gradient(S, alpha, y, C) + self.bias
         self.dual = float(self.team.sum(dual)) + float(self.bias @ self.sums())
 
     def _parts(self) -> Iterator[slice]:
@@ -146,15 +160,16 @@ class State:
     # -- results -------------------------------------------------------------------------------------
     def scores(self, which: IntArray | slice) -> FloatArray:
         """The scores S = K α of some samples, without the bias."""
-        rows = self.rows().take(which)
-        return self.problem.scores(rows.G - self.bias, rows.alpha, rows.y, rows.C)
+        alpha, G, y, C = self.rows(self.costs.asked).take(which)
+        return self.problem.scores(G - self.bias, alpha, y, C)
 
     def certificate(self) -> Certificate:
         """See ``Engine.certificate``."""
         self._measure(None)
-        closeness = self.problem.closeness(self._psi, self._gain, self.C)
+        gap, C = self._gaps() if self.costs.are_capped else self._gain, self.costs.asked
+        closeness = self.problem.closeness(self._psi, gap, C)
         primal = sum(
-            self.problem.primal(self.alpha[part], self.scores(part), self.bias, self.y[part], self.C[part])
+            self.problem.primal(self.alpha[part], self.scores(part), self.bias, self.y[part], C[part])
             for part in self._parts()
         )
         return Certificate(
@@ -162,7 +177,7 @@ class State:
             gain=self.team.max(float(closeness.max())),
             primal=float(self.team.sum(primal)),
             dual=self.dual,
-            gap=float(self.team.sum(self._gain.sum())),
+            gap=float(self.team.sum(gap.sum())),
         )
 
     def found(self) -> Found:

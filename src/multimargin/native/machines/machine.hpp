@@ -26,10 +26,11 @@ inline constexpr double kActive = 1e-8;
 // Values below this share of C are rounding noise; they become exact zeros.
 inline constexpr double kSmallest = 1e-14;
 
-// A change of alpha by one update of at most this size is rounding, of alpha itself or of G.
+// A change of alpha by one update of at most this size is rounding, of alpha itself or of G. If C kii is tiny, even a
+// step from bound to bound hardly changes G: it counts all the same.
 inline double resolution(const double* G, double kii, double C, Index m) {
   const double largest = max_over(m, [=](Index r) { return std::abs(G[r]); });
-  return kSmallest * std::max(C, kii > 0.0 ? largest / kii : 0.0);
+  return kSmallest * std::clamp(kii > 0.0 ? largest / kii : 0.0, C, 1e10 * C);
 }
 
 }  // namespace multimargin::machines

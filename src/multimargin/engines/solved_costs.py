@@ -1,0 +1,56 @@
+"""The costs that a fit is solved with: those that were asked for, unless they are far too large to matter.
+
+If C_i K_ii is very large, and a scale of the features is enough for that, every α_i is far below C_i. What is
+measured relative to C_i then says nothing any more: ``ON_BOUND`` C_i is above all coefficients, and C_i - α_i
+rounds. But a point with no sample at its upper bound is optimal for every larger cost too. So very large
+costs are capped, and the cap is raised while some sample comes near it. The duality gap is that of the costs
+asked for.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..system.typing import FloatArray
+from .base import Task
+
+_LARGE = 1e6  # C_i times the geometric mean of the K_ii above which costs are capped
+_FIRST, _RAISE = 1e4, 100.0  # the first cap, in the same unit; factor of the next
+_NEAR = 0.1  # share of the cap that a coefficient may not reach
+
+
+class SolvedCosts:
+    """The costs of one fit."""
+
+    def __init__(self, task: Task, diagonal: FloatArray) -> None:
+        self.asked, self.team, self._cap = task.C, task.team, math.inf
+        positive = diagonal[diagonal > 0]
+        logs, count = self.team.sum(np.log(positive).sum()), self.team.sum(len(positive))
+        unit = math.exp(-float(logs) / count) if count else math.inf
+        if self.team.max(float(task.C.max())) > _LARGE * unit:
+            start = 0.0 if task.start is None else float(np.abs(task.start[1]).max(initial=0.0))
+            self._cap = max(_FIRST * unit, 2.0 * self.team.max(start) / _NEAR)
+        self.solved = np.minimum(task.C, self._cap)
+
+    @property
+    def are_capped(self) -> bool:
+        """Whether some cost may be lower than asked for."""
+        return not math.isinf(self._cap)
+
+    @property
+    def total(self) -> float:
+        """Σ_i of the costs to solve with."""
+        return float(self.team.sum(self.solved.sum()))
+
+    def rise(self, alpha: FloatArray) -> bool:
+        """Raise the cap if a sample comes near it; whether it was raised."""
+        if not self.are_capped:
+            return False
+        near = (self.solved < self.asked) & (2.0 * np.abs(alpha).max(axis=1) >= _NEAR * self.solved)
+        if not self.team.max(float(near.any())):
+            return False
+        self._cap *= _RAISE
+        self.solved = np.minimum(self.asked, self._cap)
+        return True

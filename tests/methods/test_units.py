@@ -1,0 +1,89 @@
+"""Only C·K matters: data and costs of any scale give the model of the same data at an ordinary scale."""
+
+import numpy as np
+import pytest
+from helpers import unfinished
+from oracle import MACHINES, certify, codes, full_alpha
+
+from multimargin import KernelSVC
+
+MULTICLASS = sorted(set(MACHINES) - {"c-svc"})
+
+
+def separable(m, n=60, d=20):
+    rng, y = np.random.default_rng(0), np.arange(n) % m
+    return rng.normal(size=(n, d)) + 1.5 * rng.normal(size=(m, d))[y], y
+
+
+def overlapping(m, n=60, d=4):
+    rng, y = np.random.default_rng(0), np.arange(n) % m
+    return rng.normal(size=(n, d)) + 1.5 * rng.normal(size=(m, d))[y], y
+
+
+def fitted(X, y, machine, C=1.0, engine="cpu", **kernel):
+    bias = "auto" if machine == "c-svc" else "none"
+    return KernelSVC(machine, C=C, bias=bias, engine=engine, time_limit=20, **kernel).fit(X, y)
+
+
+@pytest.mark.parametrize("machine", [*MULTICLASS, "c-svc"])
+@pytest.mark.parametrize(
+    ("scale", "C", "engine"), [(1e7, 1.0, "cpu"), (1.0, 1e14, "cpu"), (1e3, 1e9, "cpu"), (1e7, 1.0, "numpy")]
+)
+def test_very_large_costs_are_those_of_a_hard_margin(machine, scale, C, engine):
+    X, y = separable(2 if machine == "c-svc" else 3, n=24 if engine == "numpy" else 60)
+    ordinary = fitted(X, y, machine, 1e3 if machine == "msvm2" else 10.0, kernel="linear")
+    model = fitted(scale * X, y, machine, C, engine, kernel="linear")
+    assert model.status_.converged
+    free = model.intercept_ if machine == "c-svc" else None
+    found = certify(scale**2 * X @ X.T, codes(model, y), full_alpha(model, len(y)), C, machine, free)
+    rounding = 1e-12 * C * len(y)  # of the scores, times the costs
+    np.testing.assert_allclose(model.primal_objective_, found.primal, rtol=1e-6, atol=rounding)
+    np.testing.assert_allclose(model.duality_gap_, found.gap, rtol=1e-6, atol=rounding)
+    scores, expected = model.decision_function(scale * X), ordinary.decision_function(X)
+    np.testing.assert_allclose(scores, expected, atol=0.01 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("machine", [*MULTICLASS, "c-svc"])
+@pytest.mark.parametrize(
+    ("scale", "C", "engine"), [(1e-8, 1.0, "cpu"), (1.0, 1e-16, "cpu"), (1e-8, 1.0, "numpy")]
+)
+def test_very_small_costs_put_every_sample_at_its_bound(machine, scale, C, engine):
+    X, y = overlapping(2 if machine == "c-svc" else 3)
+    ordinary = fitted(X, y, machine, 1e-10, kernel="linear")
+    model = fitted(scale * X, y, machine, C, engine, kernel="linear")
+    assert model.status_.converged
+    assert len(model.support_) == len(y)
+    assert model.duality_gap_ <= 1e-6 * model.primal_objective_
+    alpha = full_alpha(model, len(y)) / C, full_alpha(ordinary, len(y)) / 1e-10
+    if machine != "crammer-singer":  # which of its classes takes the weight is open if all scores are tied
+        np.testing.assert_allclose(*alpha, atol=1e-3 * np.abs(alpha[1]).max())
+
+
+@pytest.mark.parametrize("machine", MULTICLASS)
+def test_sixteen_bit_pixels_and_polynomials_of_any_gamma_converge(machine):
+    rng, y = np.random.default_rng(0), np.arange(60) % 3
+    pixels = rng.integers(0, 65536, size=(60, 300)).astype(np.uint16)
+    assert fitted(pixels, y, machine, kernel="linear").status_.converged
+    X, y = separable(3)
+    for gamma in (1e-9, 1e6):
+        assert fitted(X, y, machine, kernel="poly", gamma=gamma).status_.converged
+
+
+@pytest.mark.parametrize("machine", MULTICLASS)
+def test_a_sample_of_tiny_weight_meets_its_conditions(machine):
+    X, y = overlapping(3)
+    y[0] = (y[0] + 1) % 3  # a violator
+    weight = np.ones(len(y))
+    weight[0] = 1e-15
+    model = KernelSVC(machine).fit(X, y, sample_weight=weight)
+    assert model.status_.converged
+    assert model.violation_ <= 1e-3
+
+
+def test_samples_at_the_cap_raise_it():
+    X, y = overlapping(3)
+    model = fitted(X, y, "crammer-singer", 1e7, kernel="linear")
+    with unfinished():
+        found = certify(X @ X.T, codes(model, y), full_alpha(model, len(y)), 1e7)
+    assert np.abs(model.dual_coef_).max() > 0.99e7
+    assert found.gap <= 1e-3 * found.primal
