@@ -16,17 +16,20 @@ SOURCES := $(shell find src -type f -not -path '*/__pycache__/*') CMakeLists.txt
 .PHONY: demo test test-fast bench bench-linear bench-machines bench-binary papers peers regression lint format clean
 
 demo: $(PACKAGE)
-	$(BIN)/python examples/demo.py
+	@echo "Training on handwritten digits ..."
+	@$(BIN)/python examples/demo.py
 
 # Every core runs tests, whatever their number: the workers share them out as they go.
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 
 test: $(PACKAGE)
-	$(PYTEST)
+	@echo "Running all tests (a few minutes) ..."
+	@$(PYTEST)
 
 # In less than a minute: all but the tests marked "slow".
 test-fast: $(PACKAGE)
-	$(PYTEST) -m "not slow"
+	@echo "Running the fast tests (less than a minute) ..."
+	@$(PYTEST) -m "not slow"
 
 # Runs every script, and fails in the end if one missed a bar.
 run_all = missed=0; for script in $(1); do echo "== $$script"; $(BIN)/python $$script || missed=1; done; exit $$missed
@@ -66,12 +69,16 @@ clean:
 	rm -rf $(VENV) build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache
 
 # The build tools live in the environment, so that a changed source recompiles only what depends on it.
+# Each step says what it is doing, because pip says nothing for a minute and a half.
 $(TOOLS): pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['build-system']['requires'], 'cmake>=3.26', 'ninja', sep='\n')" > $(VENV)/build-requirements.txt
-	$(BIN)/pip install --quiet --requirement $(VENV)/build-requirements.txt
-	touch $@
+	@echo "Making a virtual environment in $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@echo "Installing the build tools ..."
+	@$(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['build-system']['requires'], 'cmake>=3.26', 'ninja', sep='\n')" > $(VENV)/build-requirements.txt
+	@$(BIN)/pip install --quiet --requirement $(VENV)/build-requirements.txt
+	@touch $@
 
 $(PACKAGE): $(TOOLS) $(SOURCES)
-	$(BIN)/pip install --quiet --no-build-isolation --config-settings=build-dir=$(VENV)/build ".[dev]"
-	touch $@
+	@echo "Compiling the native module (the first time about a minute and a half) and installing what it needs ..."
+	@$(BIN)/pip install --quiet --no-build-isolation --config-settings=build-dir=$(VENV)/build ".[dev]"
+	@touch $@

@@ -4,6 +4,8 @@ import doctest
 import importlib
 import pkgutil
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,33 @@ def test_readme_code_runs(capsys):
     assert names["text_model"].predict(["cat", "snow"]).tolist() == ["animals", "weather"]
     assert names["stream"].score(names["X_test"], names["y_test"]) > 0.9
     capsys.readouterr()
+
+
+@pytest.mark.skipif(not (ROOT / "Makefile").exists() or not shutil.which("make"), reason="there is no make")
+@pytest.mark.parametrize(
+    ("target", "last"),
+    [("demo", "Training"), ("test", "Running all tests"), ("test-fast", "Running the fast")],
+)
+def test_make_says_what_it_is_doing(target, last, tmp_path):
+    """In an empty environment: every step that takes seconds is announced before it runs."""
+    command = ["make", "--dry-run", "--silent", target, f"VENV={tmp_path / 'none'}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    lines = done.stdout.splitlines()
+    said = [line.split('"')[1] for line in lines if line.startswith("echo ")]
+    starts = (
+        "Making a virtual environment in ",
+        "Installing the build tools",
+        "Compiling the native module",
+        last,
+    )
+    assert len(said) == len(starts)
+    assert all(text.startswith(start) for text, start in zip(said, starts, strict=True))
+    slow = [
+        at
+        for at, line in enumerate(lines)
+        if " -m venv" in line or " install " in line or " -m pytest" in line
+    ]
+    assert all(any(line.startswith("echo ") for line in lines[max(0, at - 2) : at]) for at in slow)
 
 
 def test_public_names():
