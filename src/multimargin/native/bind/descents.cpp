@@ -23,6 +23,7 @@ Found found(const DescentResult& result) { return {result.sweeps, result.updates
 Found coordinate_descent(const std::string& machine, const KernelRows& K, const ConstVector& diag, const Matrix& G,
                          const Matrix& alpha, const Labels& y, const ConstVector& C, const DescentOptions& options,
                          const std::optional<nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>>& room) {
+  nb::gil_scoped_release released;
   options.check();
   check_state(ConstMatrix(G), alpha, y, C);
   const Index q = length(G), m = length(G, 1);
@@ -31,7 +32,6 @@ Found coordinate_descent(const std::string& machine, const KernelRows& K, const 
   require(!room || room->dtype() == K.dtype(), "room must have the dtype of K");
   return with_machine(machine, [&]<class Machine>(std::type_identity<Machine>) {
     return with_rows(K, [&]<class T>(const T* first, Index stride) {
-      nb::gil_scoped_release released;
       const Subproblem<T> block{q, m, first, stride, diag.data(), G.data(), alpha.data(), y.data(), C.data()};
       T* space = room ? static_cast<T*>(room->data()) : nullptr;
       return found(descend<Machine>(block, options, space, room ? length(*room) : 0));
@@ -72,6 +72,7 @@ void check_source(const KernelRows& rows, const Ids& slots, const Ids& ids, Inde
 Found class_descent(KeptClasses& kept, const KernelRows& rows, const Ids& slots, const Ids& ids,
                     const ConstVector& diag, const Matrix& G, const Matrix& alpha, const Labels& y,
                     const ConstVector& C, const DescentOptions& options) {
+  nb::gil_scoped_release released;
   const Index q = length(G), m = length(G, 1), n = length(rows, 1);
   options.check();
   check_shapes(ConstMatrix(G), alpha, y, C);
@@ -81,7 +82,6 @@ Found class_descent(KeptClasses& kept, const KernelRows& rows, const Ids& slots,
   require(kept.m == m, "kept must be of as many classes as G");
   return with_rows(rows, [&]<class T>(const T* first, Index stride) {
     auto& classes = kept.of<T>();
-    nb::gil_scoped_release released;
     const Subproblem<T> block{q, m, nullptr, 0, diag.data(), G.data(), alpha.data(), y.data(), C.data()};
     OneVsRest machine(m, OneVsRest::find_update(options.update), options.seed, options.relax);
     ClassDescent<OneVsRest, T> descent(block, {first, stride, slots.data(), ids.data()}, n, machine, classes);

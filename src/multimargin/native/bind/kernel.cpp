@@ -27,6 +27,7 @@ constexpr const char* kFloats = "kernel values must be float32 or float64";
 // out may be any matrix with contiguous rows, for instance some columns of a wider one.
 void block(const KernelSpec& spec, const Samples& a, const Ids& a_ids, const Samples& b, Index b_begin, Index b_end,
            const WritableKernelRows& out, const Ids& out_rows, int n_threads) {
+  nb::gil_scoped_release released;
   const KernelOperands operands = check_operands(spec, a, b);
   check_ids(a_ids, a.n(), "a_ids must be rows of a");
   require(0 <= b_begin && b_begin <= b_end && b_end <= b.n(), "b_begin..b_end must be rows of b");
@@ -37,40 +38,42 @@ void block(const KernelSpec& spec, const Samples& a, const Ids& a_ids, const Sam
   checked_threads(n_threads);
   with_dtype(out, kFloats, [&]<class Out>(std::type_identity<Out>) {
     const OutRows<Out> rows{static_cast<Out*>(out.data()), out.stride(0), out_rows.data()};
-    nb::gil_scoped_release released;
     kernel_block<Out>(operands, a_ids.data(), length(a_ids), b_begin, b_end, rows, n_threads);
   });
 }
 
 void scores(const KernelSpec& spec, const Samples& sv, const ConstMatrix& coef, const Samples& x, Index x_begin,
             Index x_end, const Matrix& scores, int n_threads) {
+  nb::gil_scoped_release released;
   const KernelOperands operands = check_operands(spec, sv, x);
   require(0 <= x_begin && x_begin <= x_end && x_end <= x.n(), "x_begin..x_end must be rows of x");
   require(length(coef) == sv.n(), "coef must have one row per support vector");
   require(length(scores) == x_end - x_begin && length(scores, 1) == length(coef, 1),
           "scores must have one row for each x and one column for each of coef");
   checked_threads(n_threads);
-  nb::gil_scoped_release released;
   kernel_scores(operands, coef.data(), length(coef, 1), x_begin, x_end, scores.data(), n_threads);
 }
 
 void set_scale(Samples& samples, const ConstVector& scale) {
+  nb::gil_scoped_release released;
   require(length(scale) == samples.n(), "a scale must have one value per sample");
   samples.set_scale({scale.data(), scale.data() + length(scale)});
 }
 
 std::unique_ptr<Samples> take(const Samples& samples, const Ids& ids) {
-  check_ids(ids, samples.n(), "ids must be rows of the samples");
   nb::gil_scoped_release released;
+  check_ids(ids, samples.n(), "ids must be rows of the samples");
   return samples.take(ids.data(), length(ids));
 }
 
 void make_working_set_kernel(WorkingSetKernel* self, const KernelSpec& spec, const Samples& samples, int n_threads) {
+  nb::gil_scoped_release released;
   new (self) WorkingSetKernel(spec, samples, checked_threads(n_threads));
 }
 
 void widen(const nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>& values, Index count, Index old_stride,
            Index new_stride) {
+  nb::gil_scoped_release released;
   require(0 <= count && count <= old_stride && old_stride <= new_stride, "count <= old_stride <= new_stride must hold");
   require(count == 0 || (count - 1) * new_stride + count <= length(values), "values has no room for the wider rows");
   with_dtype(values, kFloats, [&]<class T>(std::type_identity<T>) {
@@ -79,6 +82,7 @@ void widen(const nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>& values
 }
 
 void retain(const WritableKernelRows& K, const Ids& kept) {
+  nb::gil_scoped_release released;
   require(length(K) == 0 || K.stride(1) == 1, "K must have contiguous rows");
   check_ids(kept, std::min(length(K), length(K, 1)), "kept must be rows of K");
   for (Index k = 1; k < length(kept); ++k) require(kept.data()[k - 1] < kept.data()[k], "kept must ascend");
@@ -89,6 +93,7 @@ void retain(const WritableKernelRows& K, const Ids& kept) {
 
 void extend(const WritableKernelRows& K, Index old, const KernelRows& rows, const Ids& slots, const Ids& members,
             int n_threads) {
+  nb::gil_scoped_release released;
   const Index count = length(members);
   require(0 <= old && old <= count && count <= length(K) && count <= length(K, 1), "K has no room for all members");
   require(length(slots) == count - old, "slots must have one row for each new member");
@@ -97,7 +102,6 @@ void extend(const WritableKernelRows& K, Index old, const KernelRows& rows, cons
   check_ids(members, length(rows, 1), "members must be columns of rows");
   const int threads = checked_threads(n_threads);
   with_rows(rows, [&]<class T>(const T* first, Index stride) {
-    nb::gil_scoped_release released;
     extend_block(static_cast<T*>(K.data()), K.stride(0), old, first, stride, slots.data(), members.data(), count,
                  threads);
   });

@@ -40,12 +40,12 @@ void make_problem(LinearProblem* self, std::unique_ptr<LinearRows> rows, const L
   bool valid = true;
   for (Index i = 0; i < n; ++i) valid &= C.data()[i] > 0.0 && C.data()[i] <= std::numeric_limits<double>::max();
   require(valid, "costs must be positive and finite");
-  nb::gil_scoped_release released;
   new (self) LinearProblem(std::move(rows), m, y.data(), C.data(), n_threads, parts);
 }
 
 void dense_problem(LinearProblem* self, const AnyMatrix& X, const Labels& y, const ConstVector& C, Index m,
                    double constant, int n_threads, int parts) {
+  nb::gil_scoped_release released;
   auto rows = with_dtype(X, "X must be float32 or float64", [&]<class T>(std::type_identity<T>) {
     const T* values = static_cast<const T*>(X.data());
     return std::unique_ptr<LinearRows>(new DenseLinearRows<T>(values, length(X), length(X, 1), constant));
@@ -57,6 +57,7 @@ template <class I>
 void sparse_problem(LinearProblem* self, const AnyVector& data, const ConstVectorOf<I>& indices,
                     const ConstVectorOf<I>& indptr, Index d, const Labels& y, const ConstVector& C, Index m,
                     double constant, int n_threads, int parts) {
+  nb::gil_scoped_release released;
   require(length(indices) == length(data), "indices and data must have the same length");
   const Index n = length(indptr) - 1;
   const I* starts = indptr.data();
@@ -71,25 +72,25 @@ void sparse_problem(LinearProblem* self, const AnyVector& data, const ConstVecto
 }
 
 auto measure(LinearProblem& problem, const Weights& weights, Index step) {
+  nb::gil_scoped_release released;
   require(step >= 1, "step must be at least 1");
   return with_weights(problem, weights, [&](const auto& w) {
-    nb::gil_scoped_release released;
     const LinearMeasure found = problem.measure(w, step);
     return std::tuple(found.violation, found.gain, found.gap, found.loss);
   });
 }
 
 void rebuild(const LinearProblem& problem, const Weights& weights) {
+  nb::gil_scoped_release released;
   with_weights(problem, weights, [&](const auto& w) {
-    nb::gil_scoped_release released;
     problem.rebuild(w);
   });
 }
 
 double norm(const AnyMatrix& weights, int n_threads) {
+  nb::gil_scoped_release released;
   checked_threads(n_threads);
   return with_dtype(weights, kWeightTypes, [&]<class W>(std::type_identity<W>) {
-    nb::gil_scoped_release released;
     return squared_norm(static_cast<const W*>(weights.data()), length(weights) * length(weights, 1), n_threads);
   });
 }
@@ -108,15 +109,18 @@ nb::tuple dual_arrays(const LinearProblem& problem) {
   std::vector<std::int64_t> indptr{0};
   std::vector<std::int32_t> classes;
   std::vector<double> values;
-  indptr.reserve(dual.size() + 1);
-  for (Index i = 0; i < dual.size(); ++i) {
-    const Index count = dual.own(i) == 0.0 ? 0 : dual.count(i) + 1;
-    if (count > 0) classes.push_back(problem.y()[i]), values.push_back(dual.own(i));
-    for (Index e = 0; e + 1 < count; ++e) {
-      classes.push_back(dual.entries(i)[e].r);
-      values.push_back(dual.entries(i)[e].alpha);
+  {
+    nb::gil_scoped_release released;
+    indptr.reserve(dual.size() + 1);
+    for (Index i = 0; i < dual.size(); ++i) {
+      const Index count = dual.own(i) == 0.0 ? 0 : dual.count(i) + 1;
+      if (count > 0) classes.push_back(problem.y()[i]), values.push_back(dual.own(i));
+      for (Index e = 0; e + 1 < count; ++e) {
+        classes.push_back(dual.entries(i)[e].r);
+        values.push_back(dual.entries(i)[e].alpha);
+      }
+      indptr.push_back(indptr.back() + count);
     }
-    indptr.push_back(indptr.back() + count);
   }
   return nb::make_tuple(to_numpy(std::move(indptr)), to_numpy(std::move(classes)), to_numpy(std::move(values)));
 }
@@ -124,6 +128,7 @@ nb::tuple dual_arrays(const LinearProblem& problem) {
 // Sets alpha to a feasible point: the entries off the label as CSR; the label's entries are their sums.
 void set_dual(LinearProblem& problem, const ConstVectorOf<std::int64_t>& indptr,
               const ConstVectorOf<std::int32_t>& classes, const ConstVector& values) {
+  nb::gil_scoped_release released;
   SparseDual& dual = problem.dual();
   const LabelledRows task = problem.task();
   const std::int64_t* starts = indptr.data();
@@ -149,6 +154,7 @@ void set_dual(LinearProblem& problem, const ConstVectorOf<std::int64_t>& indptr,
 }
 
 double dual_sum(const LinearProblem& problem) {
+  nb::gil_scoped_release released;
   double sum = 0.0;
   for (Index i = 0; i < problem.dual().size(); ++i) sum += problem.dual().own(i);
   return sum;
@@ -159,6 +165,7 @@ using Runner = std::variant<std::unique_ptr<PassRunner<float>>, std::unique_ptr<
 
 void make_runner(Runner* self, LinearProblem& problem, const Weights& weights, const std::string& update, double tau,
                  std::uint64_t seed, bool together) {
+  nb::gil_scoped_release released;
   require(tau >= 0.0, "tau must not be negative");
   const UpdateRule rule{machines::find_simplex_update(update), tau};
   with_weights(problem, weights, [&]<class W>(const LinearWeights<W>& w) {
@@ -167,9 +174,9 @@ void make_runner(Runner* self, LinearProblem& problem, const Weights& weights, c
 }
 
 auto run_pass(Runner& self, bool all, double threshold, double relax, double margin, bool shuffle) {
+  nb::gil_scoped_release released;
   require(threshold >= 0.0 && margin >= 0.0, "threshold and margin must not be negative");
   require(0.0 < relax && relax < 2.0, "relax must be between 0 and 2");
-  nb::gil_scoped_release released;
   const PassRule rule{threshold, relax, margin, shuffle};
   const PassResult r = std::visit([&](auto& runner) { return runner->pass(all, rule); }, self);
   return std::tuple(r.visits, r.updates, r.active, r.violation, r.total, r.change, r.gap);

@@ -41,6 +41,7 @@ Found pair_descent(const WritableKernelRows& K, const ConstVector& diag, const M
                    const ConstVector& low, const ConstVector& high, double eps, Index max_iter, Index most_work,
                    double seconds, const kernel::WorkingSetKernel* kernel, const std::optional<AnyMatrix>& store,
                    const std::optional<Ids>& slots, const std::optional<Ids>& columns) {
+  nb::gil_scoped_release released;
   const Index q = length(G);
   check_point(G, alpha, diag, low, high);
   check_room(K, q, kernel);
@@ -52,7 +53,6 @@ Found pair_descent(const WritableKernelRows& K, const ConstVector& diag, const M
     PairSource<T> source{kernel};
     if (store)
       source = {kernel, static_cast<const T*>(store->data()), store->stride(0), slots->data(), columns->data()};
-    nb::gil_scoped_release released;
     PairRows<T> rows(static_cast<T*>(K.data()), K.stride(0), length(K), q, diag.data(), source);
     PairDescent<T> descent(q, rows, diag.data(), low.data(), high.data(), G.data(), alpha.data(), seconds);
     const PairResult result = descent.run(eps, max_iter, most_work);

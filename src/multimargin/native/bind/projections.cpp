@@ -23,13 +23,13 @@ Found found(const IterationResult& result) { return {result.iterations, result.c
 
 Found projected_gradient(const std::string& machine, const KernelRows& K, const Matrix& G, const Matrix& alpha,
                          const Labels& y, const ConstVector& C, const GradientOptions& options) {
+  nb::gil_scoped_release released;
   options.check();
   check_state(ConstMatrix(G), alpha, y, C);
   const Index q = length(G), m = length(G, 1);
   require(length(K) == q && length(K, 1) == q, "K must be square, with one row per row of G");
   return with_machine(machine, [&]<class Machine>(std::type_identity<Machine>) {
     return with_rows(K, [&]<class T>(const T* first, Index stride) {
-      nb::gil_scoped_release released;
       Subproblem<double> block{q, m, nullptr, stride, nullptr, G.data(), alpha.data(), y.data(), C.data()};
       std::vector<double> converted;
       if constexpr (std::is_same_v<T, double>) {
@@ -56,7 +56,6 @@ Found with_balanced_block(const KernelRows& K, const Matrix& G, const Matrix& al
   require(length(low) == q && length(high) == q, "low and high must have one value per row of G");
   const BalancedRoot root = find_balanced_root(projection);
   return with_rows(K, [&]<class T>(const T* first, Index stride) {
-    nb::gil_scoped_release released;
     const Subproblem<T> block{q, 1, first, stride, nullptr, G.data(), alpha.data(), nullptr, nullptr};
     return found(work(block, BalancedSet(low.data(), high.data(), q, sum_of(alpha.data(), q), root)));
   });
@@ -65,6 +64,7 @@ Found with_balanced_block(const KernelRows& K, const Matrix& G, const Matrix& al
 Found variable_projection(const KernelRows& K, const Matrix& G, const Matrix& alpha, const ConstVector& low,
                           const ConstVector& high, const ProjectionOptions& options, const std::string& projection,
                           int n_threads) {
+  nb::gil_scoped_release released;
   options.check();
   const int threads = checked_threads(n_threads);
   return with_balanced_block(K, G, alpha, low, high, projection, [&](const auto& block, BalancedSet set) {
@@ -75,6 +75,7 @@ Found variable_projection(const KernelRows& K, const Matrix& G, const Matrix& al
 Found balanced_gradient(const KernelRows& K, const Matrix& G, const Matrix& alpha, const ConstVector& low,
                         const ConstVector& high, const GradientOptions& options, const std::string& projection,
                         int n_threads) {
+  nb::gil_scoped_release released;
   options.check();
   const int threads = checked_threads(n_threads);
   return with_balanced_block(K, G, alpha, low, high, projection, [&](const auto& block, BalancedSet set) {
@@ -84,10 +85,10 @@ Found balanced_gradient(const KernelRows& K, const Matrix& G, const Matrix& alph
 
 void project_balanced(const ConstVector& w, const ConstVector& low, const ConstVector& high, double total,
                       const std::string& method, const Vector& out) {
+  nb::gil_scoped_release released;
   require(length(low) == length(w) && length(high) == length(w) && length(out) == length(w),
           "w, low, high and out must have the same length");
   const BalancedRoot root = find_balanced_root(method);
-  nb::gil_scoped_release released;
   BalancedSet(low.data(), high.data(), length(w), total, root).project(w.data(), out.data());
 }
 

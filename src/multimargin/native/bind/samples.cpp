@@ -19,11 +19,32 @@ namespace {
 
 using namespace samples;
 
+// Whether a capsule's name, which is the C signature of its function, is that of a gemm with 32-bit integers.
+bool is_gemm(std::string_view signature) {
+  const std::string_view head = "void (", tail = ")", values = "v";  // v: all of one type, whatever its name
+  const std::array<std::string_view, 13> expected{"char *", "char *", "int *", "int *",  "int *",  values, values,
+                                                  "int *",  values,   "int *", values, values, "int *"};
+  if (!signature.starts_with(head) || !signature.ends_with(tail)) return false;
+  std::string_view rest = signature.substr(head.size(), signature.size() - head.size() - tail.size()), value;
+  for (std::size_t k = 0; k < expected.size(); ++k) {
+    const std::size_t end = std::min(rest.find(", "), rest.size());
+    if ((end == rest.size()) != (k + 1 == expected.size())) return false;
+    const std::string_view type = rest.substr(0, end);
+    if (expected[k] == values && value.empty()) value = type;
+    if (type != (expected[k] == values ? value : expected[k])) return false;
+    rest.remove_prefix(std::min(end + 2, rest.size()));
+  }
+  return value.ends_with(" *");
+}
+
 template <class T>
-void set_gemm(nb::handle capsule, const char* name) {
-  if (!PyCapsule_CheckExact(capsule.ptr()))
-    throw nb::type_error((std::string(name) + ": a PyCapsule expected").c_str());
-  void* pointer = PyCapsule_GetPointer(capsule.ptr(), PyCapsule_GetName(capsule.ptr()));
+void set_gemm(nb::handle capsule, const std::string& name) {
+  if (!PyCapsule_CheckExact(capsule.ptr())) throw nb::type_error((name + ": a PyCapsule expected").c_str());
+  const char* signature = PyCapsule_GetName(capsule.ptr());
+  if (!signature || !is_gemm(signature))
+    throw nb::import_error((name + " of scipy.linalg.cython_blas has the signature '" + (signature ? signature : "") +
+                            "'. multimargin needs a SciPy whose BLAS has 32-bit integers (int *).").c_str());
+  void* pointer = PyCapsule_GetPointer(capsule.ptr(), signature);
   if (!pointer) throw nb::python_error();
   blas::gemm_pointer<T> = reinterpret_cast<blas::Gemm<T>>(pointer);
 }
@@ -48,6 +69,7 @@ constexpr const char* kDataTypes = "data must be float32 or float64";
 
 template <template <class> class Dense>
 std::unique_ptr<Samples> make_dense(const AnyMatrix& x, Index n, Index d) {
+  nb::gil_scoped_release released;
   require(d >= 1, "samples need at least one feature");
   blas::to_int(d);
   return with_dtype(x, kDataTypes, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Samples> {
@@ -70,13 +92,13 @@ void check_positions(const ConstVectorOf<I>& indices, const ConstVectorOf<I>& po
 template <template <class, class> class Sparse, class I>
 std::unique_ptr<Samples> make_sparse(const AnyVector& data, const ConstVectorOf<I>& indices,
                                      const ConstVectorOf<I>& indptr, Index n, Index d) {
+  nb::gil_scoped_release released;
   require(n >= 0 && d >= 1, "sparse: n must not be negative and d at least 1");
   require(n <= std::numeric_limits<I>::max(), "sparse: n must fit the type of the indices");
   check_positions(indices, indptr, n, d, length(data));
   const auto owner = std::make_shared<std::tuple<AnyVector, ConstVectorOf<I>, ConstVectorOf<I>>>(data, indices, indptr);
   return with_dtype(data, kDataTypes, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Samples> {
     const Compressed<T, I> rows{static_cast<const T*>(data.data()), indices.data(), indptr.data()};
-    nb::gil_scoped_release released;
     return std::make_unique<Sparse<T, I>>(rows, n, d, owner);
   });
 }
@@ -88,19 +110,19 @@ void check_integer_form(Index d, double scale) {
 
 template <class S>
 std::unique_ptr<Samples> make_integers(const ConstMatrixOf<S>& x, double scale) {
+  nb::gil_scoped_release released;
   check_integer_form(length(x, 1), scale);
   auto owner = std::make_shared<ConstMatrixOf<S>>(x);
-  nb::gil_scoped_release released;
   return std::make_unique<IntegerSamples<S>>(x.data(), length(x), length(x, 1), scale, owner);
 }
 
 template <class I>
 std::unique_ptr<Samples> make_binary(ConstVectorOf<I> indices, ConstVectorOf<I> indptr, Index n, Index d,
                                      double scale) {
+  nb::gil_scoped_release released;
   check_integer_form(d, scale);
   require(n >= 0, "binary: n must not be negative");
   check_positions(indices, indptr, n, d, length(indices));
-  nb::gil_scoped_release released;
   ActiveFeatures rows;
   const I *columns = indices.data(), *starts = indptr.data();
   for (Index i = 0; i < n; ++i) {
@@ -111,9 +133,9 @@ std::unique_ptr<Samples> make_binary(ConstVectorOf<I> indices, ConstVectorOf<I> 
 }
 
 std::unique_ptr<Samples> make_dense_binary(const ConstMatrixOf<std::uint8_t>& x, double scale) {
+  nb::gil_scoped_release released;
   const Index n = length(x), d = length(x, 1);
   check_integer_form(d, scale);
-  nb::gil_scoped_release released;
   ActiveFeatures rows;
   for (Index i = 0; i < n; ++i) {
     for (Index f = 0; f < d; ++f)
@@ -135,17 +157,17 @@ void bind_indexed(nb::module_& m) {
 }
 
 auto range_on_grid(const AnyVector& x, double scale) {
+  nb::gil_scoped_release released;
   return with_dtype(x, kDataTypes, [&]<class T>(std::type_identity<T>) {
-    nb::gil_scoped_release released;
     return grid_range(static_cast<const T*>(x.data()), length(x), scale);
   });
 }
 
 template <class S>
 void convert_to_grid(const AnyVector& x, double scale, const Array<S, 1>& out) {
+  nb::gil_scoped_release released;
   require(length(out) == length(x), "out: one integer for each value expected");
   with_dtype(x, kDataTypes, [&]<class T>(std::type_identity<T>) {
-    nb::gil_scoped_release released;
     to_grid(static_cast<const T*>(x.data()), length(x), scale, out.data());
   });
 }

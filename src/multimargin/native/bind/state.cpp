@@ -24,6 +24,7 @@ bool labels_are_valid(const Labels& y, Index m, const std::optional<Ids>& ids) {
 void measure(const std::string& machine, const ConstMatrix& G, const ConstMatrix& alpha, const Labels& y,
              const ConstVector& C, const std::optional<Ids>& ids, const Vector& psi, const Vector& gain,
              int n_threads) {
+  nb::gil_scoped_release released;
   check_shapes(G, alpha, y, C);
   const bool binary = machine == CSvc::kName;
   require(binary ? length(G, 1) == 1 : length(G, 1) >= 2, "G needs one column per class, or one for c-svc");
@@ -34,20 +35,19 @@ void measure(const std::string& machine, const ConstMatrix& G, const ConstMatrix
   const int threads = checked_threads(n_threads);
   with_measured_machine(machine, [&](auto chosen) {
     using Machine = typename decltype(chosen)::type;
-    nb::gil_scoped_release released;
     state::measure<Machine>(arrays, ids ? ids->data() : nullptr, ids ? length(*ids) : length(G), threads);
   });
 }
 
 void update_gradient(const Matrix& G, const KernelRows& rows, const Ids& slots, const ConstMatrix& delta,
                      int n_threads) {
+  nb::gil_scoped_release released;
   require(rows.shape(1) == G.shape(0), "rows must have one column per row of G");
   require(delta.shape(0) == slots.shape(0) && delta.shape(1) == G.shape(1),
           "delta must have one row per slot and the columns of G");
   check_ids(slots, length(rows), "slots must be rows of rows");
   const int threads = checked_threads(n_threads);
   with_rows(rows, [&](const auto* first, Index stride) {
-    nb::gil_scoped_release released;
     const state::SparseStep step(delta.data(), length(delta), length(delta, 1));
     if (step.rows() > 0)
       state::update_gradient(first, stride, slots.data(), step, length(G), length(G, 1), G.data(), threads);
@@ -56,13 +56,13 @@ void update_gradient(const Matrix& G, const KernelRows& rows, const Ids& slots, 
 
 void update_samples(const std::string& machine, const std::string& update, const Matrix& alpha, const ConstMatrix& G,
                     const Labels& y, const ConstVector& C, const ConstVector& kii, std::uint64_t seed) {
+  nb::gil_scoped_release released;
   check_state(G, alpha, y, C);
   require(length(kii) == length(G), "kii must have one value per row of G");
   const Index m = length(G, 1);
   with_machine(machine, [&](auto chosen) {
     using Machine = typename decltype(chosen)::type;
     Machine one(m, Machine::find_update(update), seed);
-    nb::gil_scoped_release released;
     for (Index i = 0; i < length(G); ++i) {
       const Index own = y.data()[i];
       double* row = alpha.data() + i * m;

@@ -19,7 +19,7 @@ class ListedVariables {
   // left out. The kernel blocks of the classes are copied to `room`. If they do not fit, or have more entries than K
   // itself, all variables are listed and all classes use K.
   ListedVariables(const Subproblem<T>& b, double width, T* room, Index room_size)
-      : b_(b), samples_(b.q), classes_(b.m) {
+      : b_(checked(b)), samples_(b.q), classes_(b.m) {
     list(width);
     Index entries = 0;
     for (const Class& c : classes_) entries += c.size * c.size;
@@ -93,6 +93,16 @@ class ListedVariables {
   };
 
   static constexpr std::uint32_t kLargestClass = (1u << 30) - 1;
+  static constexpr Index kGap = 8;  // between classes in G_, so that a sample's classes do not share cache sets
+
+  // Positions have 32 bits, which keeps the variables of a sample in one cache line. Only blocks of more memory than
+  // 32 GB have more variables than that.
+  static const Subproblem<T>& checked(const Subproblem<T>& b) {
+    if (b.m > Index{kLargestClass} + 1 || b.q + kGap > std::numeric_limits<std::int32_t>::max() / b.m)
+      throw std::length_error("a block of " + std::to_string(b.q) + " samples and " + std::to_string(b.m) +
+                              " classes has more than 2^31 variables: use a smaller working_set_size");
+    return b;
+  }
 
   template <class Visit>
   void for_variables(Index i, Visit visit) const {
@@ -142,13 +152,12 @@ class ListedVariables {
 
   // Places each variable's gradient in G_ and copies it there.
   void load() {
-    constexpr Index gap = 8;  // between classes, so that a sample's classes do not share cache sets
     Index total = 0;
     std::vector<Index> next;
     for (Class& c : classes_) {
       c.first = total;
       next.push_back(total);
-      total += c.size + gap;
+      total += c.size + kGap;
     }
     G_.resize(total);
     for (Index i = 0; i < b_.q; ++i) {
