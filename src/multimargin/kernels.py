@@ -53,6 +53,7 @@ class Kernel(ABC):
 
     native: ClassVar[str | None] = None  # name in the native code; None: evaluated in Python
     pairwise: ClassVar[bool] = False  # X is itself a matrix of kernel values
+    bounded: ClassVar[bool] = False  # whether |K| ≤ 1 whatever the data are
     needs_bias: ClassVar[bool] = True  # whether a machine without a bias may depend on where the origin is
 
     def resolve(self, X: Data, weight: FloatArray | None = None, team: Team = SOLO) -> Self:
@@ -179,6 +180,7 @@ class RBF(_Scaled):
     """K(a, b) = exp(-gamma ‖a - b‖²)."""
 
     native: ClassVar[str | None] = "rbf"
+    bounded: ClassVar[bool] = True
     needs_bias: ClassVar[bool] = False
 
     def between(self, A: Data, B: Data) -> FloatArray:
@@ -193,6 +195,7 @@ class Laplacian(_Scaled):
     """K(a, b) = exp(-gamma ‖a - b‖₁)."""
 
     native: ClassVar[str | None] = "laplacian"
+    bounded: ClassVar[bool] = True
     needs_bias: ClassVar[bool] = False
 
     def between(self, A: Data, B: Data) -> FloatArray:
@@ -246,6 +249,7 @@ class Sigmoid(_Scaled):
     """K(a, b) = tanh(gamma a·b + coef0). Not positive semidefinite in general."""
 
     native: ClassVar[str | None] = "sigmoid"
+    bounded: ClassVar[bool] = True
     coef0: float = 0.0
 
     def __post_init__(self) -> None:

@@ -390,8 +390,8 @@ def test_new_data_of_another_type(new, trained_on):
 
 
 def test_callables_see_numbers_they_can_compute_with():
-    model = KernelSVC(kernel=lambda A, B: A @ B.T, C=1e-3).fit(X16, Y16)
-    plain = KernelSVC(kernel="linear", C=1e-3).fit(X16, Y16)
+    model = KernelSVC(kernel=lambda A, B: A @ B.T, C=1e-3, bias="none").fit(X16, Y16)
+    plain = KernelSVC(kernel="linear", C=1e-3, bias="none").fit(X16, Y16)
     assert model.dual_objective_ == pytest.approx(plain.dual_objective_, rel=1e-3)
 
 

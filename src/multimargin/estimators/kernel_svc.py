@@ -62,7 +62,9 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
     bias : {"auto", "none", "regularized", "free"}, default="auto"
         "regularized" gives every class a bias that is penalised like the weights (kernel K + 1), "free" one
         that is not penalised. "auto" is "none" for "rbf" and "laplacian", which do not need one, and
-        "regularized" for all other kernels. "c-svc" has a free bias by definition: use "auto" or "free".
+        "regularized" for all other kernels, for "linear", "poly" and "precomputed" with the geometric mean
+        of the K(x, x) in place of 1: data far off the origin need a large bias, which then costs less.
+        "c-svc" has a free bias by definition: use "auto" or "free".
     solver : str or Decomposition, default="auto"
         "auto" (fastest), a paper's method by name ("mcsvm", "ell-based", "dasmc", "msvmpack"; "vpdt" and
         "svm-light" for c-svc), or a :class:`multimargin.Decomposition` built by hand.
@@ -268,7 +270,7 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
             X = X[kept][:, kept] if kernel.pairwise else X[kept]
         kernel = kernel.resolve(X, weight if weighted else None, team)
         kind = self._kind_of_bias()
-        offset = 1.0 if kind == "regularized" else 0.0
+        offset = self._bias_constant(kernel, X, team) if kind == "regularized" else 0.0
         if kind == "free" and not problem.balanced:
             offset = proximal_weight(kernel.diagonal(X), C, len(labels), team)
         bias = self._class_bias if start is not None and kind == "free" else None
