@@ -182,3 +182,16 @@ def test_tiny_float32_data_with_rows_in_float32(kernel):
     model = KernelSVC(kernel=kernel, dtype="float32", bias="regularized").fit(X, y)
     K = kernel_matrix(kernel, X, gamma=gamma_scale(X), offset=1.0)
     audit(model, K, y, 1.0, tol=1e-3)
+
+
+def test_a_certificate_that_rounding_spoils_is_no_proof():
+    """The linear kernel is 1e11 here, with coefficients of 100, and the scores are about 1: they cancel."""
+    y = np.arange(120) % 2
+    x = np.random.default_rng(0).normal(size=(120, 1)) + 3.0 * y[:, None]
+    model = KernelSVC("c-svc", kernel="linear", C=100.0, time_limit=10)
+    with pytest.warns(ConvergenceWarning, match=r"float64 rounds the scores by about .* Centre or scale"):
+        model.fit(x + 3e5, y)
+    wide = (x + 3e5).astype(np.longdouble)
+    exact = wide @ (wide[model.support_].T @ model.dual_coef_) + model.intercept_
+    assert np.abs(exact[:, 0] - model.decision_function(x + 3e5)).max() > 1e-3
+    model.fit(x, y)

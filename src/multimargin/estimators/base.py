@@ -122,6 +122,15 @@ class MachineClassifier(ForeignKeywords, CallbackSupportMixin, ClassifierMixin, 
                 ConvergenceWarning,
             )
 
+    def _warn_of_rounding(self, rounding: float) -> None:
+        if self.status_.converged and rounding > self.tol:
+            warn_user(
+                f"{type(self).__name__} cannot prove its result to tol = {self.tol:g}: the kernel's values "
+                f"are so large that float64 rounds the scores by about {rounding:.2g}. Centre or scale the "
+                "features.",
+                ConvergenceWarning,
+            )
+
     def _check_common_params(self) -> None:
         check_choice("on_interrupt", self.on_interrupt, ("raise", "keep"))
         check_number("tol", self.tol)

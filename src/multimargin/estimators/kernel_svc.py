@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..engines import EngineOptions, Scorer, find_engine
 from ..engines.base import Engine, Task
+from ..engines.rounding import score_rounding
 from ..kernels import Kernel
 from ..methods.bias import proximal_weight
 from ..methods.decomposition import Decomposition
@@ -254,6 +255,7 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
         solution = self._solve(task, model, X, y)
         self._store(task, model, X.shape[0], solution)
         self._warn_unless_converged(solution)
+        self._warn_of_rounding(score_rounding(task, solution.support, solution.coef))
         return self
 
     def _task(self, X: Any, rows: Rows, C: FloatArray, weighted: bool, team: Team) -> Task:
