@@ -167,11 +167,12 @@ def test_a_negative_diagonal_is_said(machine):
     assert np.isfinite(model.decision_function(X)).all()
 
 
+@pytest.mark.parametrize("bias", ["auto", "none", "regularized", "free"])
 @pytest.mark.parametrize("kernel", ["linear", "poly"])
-def test_kernels_that_overflow_say_so(kernel):
+def test_kernels_that_overflow_say_so(kernel, bias):
     X, y = data(90, 3, 4)
     with pytest.raises(ValueError, match=r"kernel overflows on some samples.* Scale the features"):
-        KernelSVC(kernel=kernel, gamma=1.0).fit(X * 1e160, y)
+        KernelSVC(kernel=kernel, gamma=1.0, bias=bias).fit(X * 1e160, y)
 
 
 @pytest.mark.parametrize("kernel", ["poly", "sigmoid"])

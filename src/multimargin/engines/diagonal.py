@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..system.typing import FloatArray
+from ..kernels import Kernel
+from ..system.typing import Data, FloatArray
 from ..system.warn import warn_user
 from .base import Task
 
 TINY_DIAGONAL = 1e-12  # K_ii is at least this share of the largest, unless it is zero
 
 
-def exact_diagonal(task: Task, values: FloatArray) -> FloatArray:
-    """The diagonal in float64, without values too small to divide by; ``values`` are K_ii."""
-    diagonal = values + task.offset
-    if not np.isfinite(diagonal).all():
+def kernel_diagonal(kernel: Kernel, X: Data) -> FloatArray:
+    """K(x, x) of every sample, which must be numbers."""
+    return _checked(kernel.diagonal(X))
+
+
+def _checked(values: FloatArray) -> FloatArray:
+    if not np.isfinite(values).all():
         raise ValueError(
             "The kernel overflows on some samples (K(x, x) is not finite). Scale the features or "
             "change the kernel's parameters."
         )
+    return values
+
+
+def exact_diagonal(task: Task, values: FloatArray) -> FloatArray:
+    """The diagonal in float64, without values too small to divide by; ``values`` are K_ii."""
+    diagonal = _checked(values + task.offset)
     if (values < 0).any():
         warn_user(
             "The kernel is not positive semidefinite: K(x, x) is negative for some samples. The solver "

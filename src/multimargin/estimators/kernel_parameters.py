@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..engines import find_engine
+from ..engines.diagonal import kernel_diagonal
 from ..kernels import Kernel, make_kernel
 from ..methods.decomposition import Decomposition
 from ..methods.table import find_method
@@ -74,7 +75,7 @@ class KernelParameters(MachineClassifier):
         dear = kernel.native is None and not kernel.pairwise
         if self.bias != "auto" or kernel.bounded or dear:
             return 1.0
-        diagonal = kernel.diagonal(X)
+        diagonal = kernel_diagonal(kernel, X)
         positive = diagonal[diagonal > 0]
         count = float(team.sum(len(positive)))
         return float(np.exp(team.sum(np.log(positive).sum()) / count)) if count else 1.0

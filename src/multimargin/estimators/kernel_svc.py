@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..engines import EngineOptions, Scorer, find_engine
 from ..engines.base import Engine, Task
+from ..engines.diagonal import kernel_diagonal
 from ..engines.rounding import score_rounding
 from ..kernels import Kernel
 from ..methods.bias import proximal_weight
@@ -274,7 +275,7 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
         kind = self._kind_of_bias()
         offset = self._bias_constant(kernel, X, team) if kind == "regularized" else 0.0
         if kind == "free" and not problem.balanced:
-            offset = proximal_weight(kernel.diagonal(X), C, len(labels), team)
+            offset = proximal_weight(kernel_diagonal(kernel, X), C, len(labels), team)
         bias = self._class_bias if start is not None and kind == "free" else None
         return Task(problem, kernel, X, y, C, offset, start, bias, team)
 
