@@ -23,6 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..system.team import largest_first
 from ..system.typing import FloatArray, IntArray, LabelArray
 from .base import ON_BOUND, DualRows
 from .box import BoxProblem, with_rest
@@ -125,7 +126,7 @@ class CSvc(BoxProblem):
 
 def _matched(up: FloatArray, down: FloatArray, most: int) -> tuple[IntArray, IntArray]:
     """Up to ``most`` disjoint pairs, largest values first, as long as the sum of both is positive."""
-    grow, shrink = _largest_first(up, 2 * most), _largest_first(down, 2 * most)
+    grow, shrink = (largest_first(pull, 2 * most, -np.inf) for pull in (up, down))
     taken: set[int] = set()
     chosen: list[tuple[int, int]] = []
     rises, falls = iter(grow.tolist()), iter(shrink.tolist())
@@ -143,10 +144,3 @@ def _matched(up: FloatArray, down: FloatArray, most: int) -> tuple[IntArray, Int
 def _signs(y: LabelArray) -> FloatArray:
     """Y_i, as a column."""
     return np.where(y == 1, 1.0, -1.0)[:, None]
-
-
-def _largest_first(values: FloatArray, k: int) -> IntArray:
-    """Positions of the ``k`` largest values above -inf, largest first."""
-    top = np.argpartition(-values, k - 1)[:k] if k < len(values) else np.arange(len(values))
-    top = top[values[top] > -np.inf]
-    return np.asarray(top[np.lexsort((top, -values[top]))], dtype=np.int64)
