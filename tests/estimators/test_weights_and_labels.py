@@ -115,6 +115,20 @@ def test_a_cost_beyond_float64_is_not_blamed_on_c(estimator, C, weight, iris):
         estimator(C=C).fit(X, y, sample_weight=np.full(len(y), weight))
 
 
+@pytest.mark.parametrize("estimator", [KernelSVC, LinearSVC])
+def test_weights_whose_sum_overflows(estimator, iris):
+    X, y = iris
+    with pytest.raises(ValueError, match=r"sum of the sample weights overflows \(the largest is 1e\+308\)"):
+        estimator(C=1e-10).fit(X, y, sample_weight=np.full(len(y), 1e308))
+
+
+def test_one_huge_weight_is_one_hard_constraint(iris):
+    X, y = iris
+    model = KernelSVC().fit(X, y, sample_weight=np.append(1e300, np.ones(len(y) - 1)))
+    assert model.status_.converged
+    assert model.predict(X[:1]) == y[0]
+
+
 UNUSED = [
     ({"verbose": -1}, "verbose must be an integer >= 0, got -1"),
     ({"verbose": "yes"}, "verbose must be an integer >= 0, got 'yes'"),

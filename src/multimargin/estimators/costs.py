@@ -24,6 +24,13 @@ def check_weights(sample_weight: Any, n: int) -> FloatArray:
         raise ValueError("sample_weight contains NaN or infinite values; weights must be finite and >= 0.")
     if (weight < 0).any():
         raise ValueError("sample_weight contains negative values; weights must be >= 0.")
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if not np.isfinite(total):
+        raise ValueError(
+            f"The sum of the sample weights overflows (the largest is {weight.max():.3g}); divide them "
+            "all by one number."
+        )
     return weight
 
 
@@ -76,7 +83,8 @@ def sample_costs(C: float, factors: FloatArray, y: LabelArray, weight: FloatArra
     """Return the cost of each sample: ``C`` times the factor of its class times its weight."""
     with np.errstate(over="ignore", under="ignore"):
         costs = np.asarray(float(C) * (factors[y] * weight), dtype=np.float64)
-    if not (np.isfinite(costs).all() and (costs > 0).all()):
+        total = costs.sum()
+    if not (np.isfinite(total) and (costs > 0).all()):
         raise ValueError(
             "C times class_weight times sample_weight must be a positive number that float64 can hold, but "
             f"it is between {costs.min():.3g} and {costs.max():.3g}: C is {C:g}, class weights go up to "
