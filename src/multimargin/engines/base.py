@@ -258,6 +258,14 @@ class Engine(ABC):
         An engine that has no such method returns False.
         """
 
+    def promote(self, drift: float = 0.0) -> bool:
+        """Go on with kernel rows of higher precision, if there is one and ``dtype`` leaves it open.
+
+        Only if the dual, as it was updated step by step, is off by more than the share ``drift``. Returns
+        whether rows changed; then G is exact. Called when rounding seems to stop the descent.
+        """
+        return False
+
     @abstractmethod
     def raise_costs(self) -> bool:
         """Raise costs that were capped if a sample comes near the cap; whether there is more to solve now."""

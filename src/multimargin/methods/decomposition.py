@@ -26,6 +26,8 @@ from .working_sets import RULES, Choice, WorkingSet
 _AIM = 0.95  # of tol: leaves room for rounding, so that the exact proof succeeds at the first try
 _MOST_PROOFS = 50
 _FLAT_STEPS = 1000  # steps (and 20 passes) that may leave the dual unchanged, to rounding
+_ROUNDED = 10.0  # times tol: a proof that finds more than this was deceived by rounding in the kernel rows
+_LOOKS, _DRIFT = (25, 50, 100, 200, 400), 1e-4  # rounds at which the dual is recomputed; its error then
 _POLISH_EPS = 1e-11
 _SETTLE_SHARE = 0.25  # of the memory budget, for the block that ``settle`` solves
 
@@ -183,9 +185,12 @@ class Run:
             left = self.left(proof)
             if left <= self.tol:
                 return Status.CONVERGED, proof
-            if not (falls(proof.dual, dual) or left < 0.5 * violation):
+            helped = falls(proof.dual, dual) or left < 0.5 * violation
+            rounded = left > _ROUNDED * self.tol and status is Status.CONVERGED  # far from what the loop saw
+            promoted = (rounded or not helped) and self.engine.promote()
+            if not (helped or promoted):
                 break
-            dual, violation = min(dual, proof.dual), left
+            dual, violation = (math.inf, math.inf) if promoted else (min(dual, proof.dual), left)
         return Status.STALLED, proof
 
     def left(self, proof: Certificate) -> float:
@@ -195,7 +200,16 @@ class Run:
     def descend(
         self, scheme: NoBias, tol: float, stop: str, leap: LowRank | None = None, most: float = math.inf
     ) -> Status:
-        """Iterate until the rule finds no violator, a limit or ``most`` rounds are met, or nothing moves."""
+        """Iterate until the rule finds no violator, a limit or ``most`` rounds are met, or nothing moves.
+
+        If nothing moves, kernel rows of higher precision may help.
+        """
+        status = self._descend(scheme, tol, stop, leap, most)
+        if status is Status.STALLED and self.engine.promote():
+            status = self._descend(scheme, tol, stop, leap, most)
+        return status
+
+    def _descend(self, scheme: NoBias, tol: float, stop: str, leap: LowRank | None, most: float) -> Status:
         engine, method, rule = self.engine, self.method, self.method.working_set
         n, still, flat, lowest = engine.n, 0, 0, math.inf
         by_gap = stop == "gap"  # tol says nothing of single samples then
@@ -216,6 +230,8 @@ class Run:
             lowest = min(lowest, engine.dual)
             if status := self._record(choice, made.steps):
                 return status
+            if rule.grows and rounds in _LOOKS and engine.promote(_DRIFT):
+                return self._descend(scheme, tol, stop, leap, most)
             stuck = still >= rule.patience(n) or flat >= _FLAT_STEPS + 20 * n // len(choice.W)
             if stuck or rounds >= most:
                 return Status.STALLED

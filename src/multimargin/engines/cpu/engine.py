@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -54,10 +55,7 @@ class CpuEngine(Engine):
         self.profile = Profile()
         self._leap: Leap | None = None
         with self.profile.phase("memory"):
-            self.values = kernel_values(task, options)
-            budget = options.budget(self.n, self.values.dtype.itemsize, self.values.temporary_bytes)
-            self.values.rows_in_python = budget.rows_in_python
-            self.rows = RowStore(self.values, budget, self.profile)
+            self._make_rows(options)
             self.diagonal = exact_diagonal(task, self.rows.diagonal())
             self.state = State(task, options, SolvedCosts(task, self.diagonal))
             self.blocks = Blocks(self.state, self.rows, self.diagonal, options, self.profile)
@@ -66,6 +64,12 @@ class CpuEngine(Engine):
             if task.start is not None:
                 with self.running():
                     self._refresh()
+
+    def _make_rows(self, options: EngineOptions) -> None:
+        self.values = kernel_values(self.task, options)
+        budget = options.budget(self.n, self.values.dtype.itemsize, self.values.temporary_bytes)
+        self.values.rows_in_python = budget.rows_in_python
+        self.rows = RowStore(self.values, budget, self.profile)
 
     def running(self) -> AbstractContextManager[Any]:
         return blas_threads(self.values.blas_threads)
@@ -201,6 +205,24 @@ class CpuEngine(Engine):
         self.state.place(before[0])
         _, self.state.G, self.state.dual = before
         return False
+
+    @timed("memory")
+    def promote(self, drift: float = 0.0) -> bool:
+        if self.options.dtype != "auto" or self.values.dtype == np.float64:
+            return False
+        dual, G = self.state.dual, self.state.G
+        self._refresh()
+        if abs(self.dual - dual) < drift * abs(self.dual):
+            self.state.dual, self.state.G = dual, G
+            return False
+        self.options = replace(self.options, dtype="float64")
+        before = self.rows.computed, self.rows.cache.hits, self.rows.cache.evictions
+        del self.rows, self.blocks, self.solvers.blocks  # memory for two stores may be missing
+        self._make_rows(self.options)
+        self.rows.computed, self.rows.cache.hits, self.rows.cache.evictions = before
+        self.blocks = Blocks(self.state, self.rows, self.diagonal, self.options, self.profile)
+        self.solvers.use(self.blocks)
+        return True
 
     def raise_costs(self) -> bool:
         return self.state.raise_costs()

@@ -28,14 +28,19 @@ class Solvers:
     """The inner solvers of one fit, and the work that they have done."""
 
     def __init__(self, state: State, blocks: Blocks, options: EngineOptions, profile: Profile) -> None:
-        self.state, self.blocks, self.options, self.profile = state, blocks, options, profile
+        self.state, self.options, self.profile = state, options, profile
         self.problem = state.problem
         self.work = 0  # so far, in the units of ``inner/work.py``
         self._deadline = math.inf
         self.in_python: set[str] = set()  # names of solvers that have no native form
         self._work_at_finish = 0
-        self._kept_classes: _core.KeptClasses | None = None
+        self.use(blocks)
         self._rng = np.random.default_rng(options.seed)
+
+    def use(self, blocks: Blocks) -> None:
+        """Solve blocks made by ``blocks`` from now on."""
+        self.blocks = blocks
+        self._kept_classes: _core.KeptClasses | None = None
 
     @timed("inner")
     def solve(self, inner: InnerSolver, block: Block, eps: float, deadline: float = math.inf) -> int:

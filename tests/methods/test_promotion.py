@@ -1,0 +1,35 @@
+"""dtype="auto": kernel rows become float64 if float32 rounding stops the descent, and only then."""
+
+import numpy as np
+import pytest
+from helpers import audit, unfinished
+from oracle import kernel_matrix
+
+from multimargin import KernelSVC
+
+
+def blobs(n, m, d=4):
+    rng, y = np.random.default_rng(0), np.arange(n) % m
+    return rng.normal(size=(n, d)) + 1.5 * rng.normal(size=(m, d))[y], y
+
+
+@pytest.mark.parametrize(
+    ("machine", "gamma", "C"),
+    [("c-svc", 1e-9, 1e6), ("crammer-singer", 1e-3, 1e5), ("one-vs-rest", 1e-2, 1e4)],
+)
+def test_rows_become_float64_if_float32_does_not_suffice(machine, gamma, C):
+    X, y = blobs(2200, 2 if machine == "c-svc" else 3)
+    model = KernelSVC(machine, C=C, gamma=gamma, time_limit=60).fit(X, y)
+    assert model.status_.converged
+    assert model.trace_.info["row_dtype"] == "float64"
+    assert (np.diff(model.trace_["rows"]) >= 0).all()  # counts go on
+    # The oracle rounds scores too: 1e9, the sum of all coefficients, times 1e-15.
+    audit(model, kernel_matrix("rbf", X, gamma=gamma), y, C, tol=1.01e-3)
+
+
+def test_rows_stay_float32_if_they_suffice_or_are_asked_for():
+    X, y = blobs(2200, 3)
+    assert KernelSVC().fit(X, y).trace_.info["row_dtype"] == "float32"
+    with unfinished():
+        model = KernelSVC(C=1e5, gamma=1e-3, dtype="float32", max_iter=60).fit(X, y)
+    assert model.trace_.info["row_dtype"] == "float32"
