@@ -3,8 +3,15 @@
 import subprocess
 import sys
 import textwrap
+import tracemalloc
 
+import numpy as np
 import pytest
+from helpers import audit_linear, unfinished
+from linear_cases import ANY_SIZE_IN_PARALLEL
+from scipy import sparse
+
+from multimargin import LinearSVC
 
 MEMORY = textwrap.dedent(
     """
@@ -41,3 +48,30 @@ def test_the_dual_stays_sparse():
     megabytes, score = map(float, done.stdout.split())
     assert megabytes < 90
     assert score > 0.9
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"max_iter": 3}, {"tol": 1e-7, "max_iter": 20}, {"dtype": "float64"}, {"n_threads": 2, "C": 0.1}],
+    ids=["defaults", "few passes", "promoted", "float64", "threads"],
+)
+def test_a_fit_holds_the_weights_once_in_float64(settings, monkeypatch):
+    """8 bytes per padded weight are what coef_ itself takes; float32 copies and proofs take no more."""
+    monkeypatch.setattr(LinearSVC, "_tuning", ANY_SIZE_IN_PARALLEL)
+    rng = np.random.default_rng(0)
+    n, d, classes = 500, 4_000, 203
+    y = np.arange(n) % classes
+    columns = np.column_stack([20 * y[:, None] + np.arange(10), rng.integers(d, size=(n, 10))]) % d
+    X = sparse.csr_array((rng.random(20 * n), columns.ravel(), 20 * np.arange(n + 1)), shape=(n, d))
+    X.sum_duplicates()
+    weights = 8 * (d + 1) * (-(-classes // 8) * 8)
+    tracemalloc.start()
+    try:
+        with unfinished():
+            model = LinearSVC(**({"n_threads": 1} | settings)).fit(X, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert model.trace_.info["dtype"] == ("float64" if {"tol", "dtype"} & set(settings) else "float32")
+    assert peak < 1.1 * weights + 5e5
+    audit_linear(model, X, y, settings.get("C", 1.0))

@@ -39,6 +39,9 @@ class LinearSVC(LinearModel):
     is solved by coordinate descent. Each sample's update is an exact projection onto the simplex. The fit
     ends when every sample meets its optimality condition to ``tol``, which is then proved in float64.
 
+    Besides the data and the sparse dual, a fit takes 8 bytes per feature and class (padded to a multiple of
+    8 classes), the memory of ``coef_``; twice that if threads share passes in float64.
+
     Parameters
     ----------
     machine : {"crammer-singer"}, default="crammer-singer"

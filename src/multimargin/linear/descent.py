@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from .. import _core
 from ..system.typing import Data, FloatArray, LabelArray
 from .tuning import Tuning
-from .weights import WeightLayout
+from .weights import SharedWeights, WeightLayout
 
 SUBPROBLEMS = ("auto", "sort", "pivot", "bisection", "fixed-point", "smo", "frank-wolfe")
 
@@ -132,10 +132,24 @@ class LinearFit:
         self.proved_gap = 0.0  # in the last proof
         if data.alpha is not None:
             self.set_dual(data.alpha)
-        self._use(self.layout.zeros(options.first_dtype) if weights is None else weights)
+        self._shared: SharedWeights | None = None
+        self.exact: FloatArray  # weights of the last proof, until ``take_over_proof``
+        if weights is None:
+            weights = self._new_weights(options.first_dtype)
+        self._use(weights)
         if data.alpha is not None:
             self.prove()
             self.take_over_proof()
+
+    def _new_weights(self, dtype: type) -> np.ndarray:
+        """Zeros to train with, and in ``exact`` the memory of proofs: the same, whenever that can be."""
+        if dtype is np.float32:
+            self._shared = SharedWeights(self.layout)
+            self.exact = self._shared.exact
+            return self._shared.single
+        weights = self.layout.zeros(np.float64)
+        self.exact = weights if self.layout.blocks == 1 else self.data.layout().zeros(np.float64)
+        return weights
 
     def _use(self, weights: np.ndarray, *, together: bool = True) -> None:
         name = self.options.subproblem
@@ -194,8 +208,6 @@ class LinearFit:
 
     def prove(self) -> Proof:
         """Measure all samples with weights rebuilt from the dual in float64."""
-        in_place = self.weights.dtype == np.float64 and self.layout.blocks == 1
-        self.exact = self.weights if in_place else self.data.layout().zeros(np.float64)
         self.problem.rebuild(self.exact)
         violation, _, gap, loss = self.problem.measure(self.exact)
         self.dual = self._last_dual = self._dual_of(self.exact)
@@ -204,7 +216,9 @@ class LinearFit:
 
     def take_over_proof(self) -> None:
         """Go on with the weights of the last proof."""
-        if self.exact is not self.weights:
+        if self._shared is not None:
+            self._shared.round_exact()
+        elif self.exact is not self.weights:
             for mine, proved in self.layout.paired(self.weights, self.exact):
                 mine[:] = proved
 
@@ -212,7 +226,11 @@ class LinearFit:
         """Go on with float64 weights if float32 hides the rest; False if that cannot be done."""
         if self.weights.dtype == np.float64 or self.options.dtype == "float32":
             return False
-        self._use(self.layout.zeros(np.float64), together=self.together)
+        self._shared = None
+        self.problem.rebuild(self.exact)
+        self._use(
+            self.exact if self.layout.blocks == 1 else self.layout.zeros(np.float64), together=self.together
+        )
         self.take_over_proof()
         return True
 

@@ -110,7 +110,9 @@ class ProximalNewton:
         G = self._scores(W)
         G[self.rows, self.y] -= 1.0
         below = G.max(axis=1, keepdims=True) - G
-        violation = np.where(z > ON_BOUND * self.C[:, None], below, 0.0).max(initial=0.0)
+        own = (self.C - z[self.rows, self.y]).max(initial=0.0)
+        bound = ON_BOUND * np.minimum(self.C, own)[:, None]  # as in a proof: relative to α, if that is small
+        violation = np.where(z > bound, below, 0.0).max(initial=0.0)
         return float(violation), float(np.vdot(z, below))
 
     def dense_rows(self, ids: np.ndarray) -> FloatArray:

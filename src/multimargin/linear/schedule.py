@@ -35,9 +35,9 @@ class Goal:
         self._learn()
 
     def _learn(self) -> None:
-        """Correct what the sampled gap stands for, by the last proof."""
+        """Correct what the sampled gap stands for, by the last proof, which the fit has taken over."""
         if self._fit.options.gap_tol > 0 and self._fit.proved_gap > 0:
-            self._sampled_share = self._fit.gap_of(self._fit.exact, self._step) / self._fit.proved_gap
+            self._sampled_share = self._fit.gap_of(self._fit.weights, self._step) / self._fit.proved_gap
 
     def tighten(self) -> None:
         """Aim lower, after a proof failed."""

@@ -31,7 +31,8 @@ class PassRunner {
   // If together, one thread per part of the dual and block of the weights. Else the parts take turns on one thread.
   PassRunner(const LabelledRows& task, const LinearWeights<W>& weights, SparseDual* dual, const UpdateRule& update,
              std::uint64_t seed, bool together)
-      : together_(together && has_openmp() && weights.blocks > 1), stride_(weights.classes()), blocks_(task, weights) {
+      : together_(together && has_openmp() && weights.blocks > 1), stride_(weights.classes()), dual_(dual),
+        blocks_(task, weights) {
     const int parts = dual->parts();
     for (int t = 0; t < parts; ++t) {
       const std::uint64_t own_seed = seed + 2 * static_cast<std::uint64_t>(t);
@@ -49,6 +50,10 @@ class PassRunner {
   // One pass over all samples, or over those that are still active.
   PassResult pass(bool all, const PassRule& rule) {
     for (auto& shard : shards_) shard->begin(all, rule);
+    if (all) {
+      const double most = dual_->largest();
+      for (auto& shard : shards_) shard->expect(most);
+    }
     if (together_) {
       run_together();
     } else {
@@ -146,6 +151,7 @@ class PassRunner {
 
   bool together_;
   Index stride_;  // of scores_
+  const SparseDual* dual_;
   ClassWorkers<W> blocks_;
   std::vector<std::unique_ptr<LinearShard<W>>> shards_;
   AlignedBuffer<W> scores_;  // of a batch

@@ -59,8 +59,10 @@ class LinearProblem {
   LinearMeasure measure(const LinearWeights<W>& weights, Index step = 1) {
     const Index count = (rows_->rows() + step - 1) / step, tasks = (count + kSamplesPerTask - 1) / kSamplesPerTask;
     std::vector<LinearMeasure> parts(tasks);
+    const double most = dual_.largest();
     parallel_tasks(tasks, n_threads_, [&] {
       auto visitor = std::make_shared<LinearVisitor<W>>(task(), &dual_, UpdateRule{}, 0);
+      visitor->expect(most);
       auto blocks = std::make_shared<ClassWorkers<W>>(task(), weights);
       auto scores = std::make_shared<std::vector<W>>(weights.classes());
       return [&, visitor, blocks, scores](Index t) {

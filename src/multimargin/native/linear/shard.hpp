@@ -80,6 +80,9 @@ class LinearShard {
 
   const PassResult& result() const { return result_; }
 
+  // No alpha_{i,y_i} is above `most` (see LinearVisitor::expect).
+  void expect(double most) { visitor_.expect(most); }
+
   void begin(bool all, const PassRule& rule) {
     const double total = all ? 0.0 : result_.total, gap = all ? 0.0 : result_.gap;
     result_ = {};

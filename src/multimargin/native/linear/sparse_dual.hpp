@@ -32,6 +32,13 @@ class SparseDual {
     return sum;
   }
 
+  // max_i alpha_{i,y_i}
+  double largest() const {
+    double most = 0.0;
+    for (const Row& row : rows_) most = std::max(most, row.own);
+    return most;
+  }
+
   void prefetch(Index i) const { MULTIMARGIN_PREFETCH(&row(i)); }
 
   void set(Index i, double own, const Entry* entries, Index count) {

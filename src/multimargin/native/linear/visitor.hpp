@@ -35,13 +35,16 @@ class LinearVisitor {
   void foresee(Index i) const { dual_->prefetch(i); }
   void announce(Index i) const { MULTIMARGIN_PREFETCH(dual_->entries(i)); }
 
+  // No alpha_{i,y_i} is above `most`. If that is far below the costs, it is the scale of what counts as zero.
+  void expect(double most) { most_ = most; }
+
   // Takes the scores G_i of sample i, the largest of which is `top`; returns its violation psi. The scores are padded
   // to a multiple of 8 with values far below all others.
   double look(Index i, const W* scores, W top) {
     scores_ = scores;
     top_ = top;
     const Index y = task_.y[i];
-    const double own_z = task_.C[i] - dual_->own(i), active = kActive * dual_->own(i);  // own is the others' sum
+    const double own_z = task_.C[i] - dual_->own(i), active = kActive * std::min(task_.C[i], most_);
     double low = own_z > kActive * task_.C[i] ? G(y) : kInfinity, gain = own_z * (top_ - G(y));
     const Entry *entry = dual_->entries(i), *end = entry + dual_->count(i);
     for (; entry != end; ++entry) {
@@ -156,6 +159,7 @@ class LinearVisitor {
   SparseDual* dual_;
   CrammerSinger machine_;
   const W* scores_ = nullptr;  // of the current sample
+  double most_ = kInfinity;
   double top_ = 0.0, low_ = 0.0, gain_ = 0.0, change_ = 0.0;
   LinearStep step_{};
   std::vector<double> G_, alpha_;
