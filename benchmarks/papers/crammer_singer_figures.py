@@ -28,6 +28,7 @@ import scipy.sparse as sp
 from multimargin import Decomposition, KernelSVC
 from multimargin.inner import CoordinateDescent
 from multimargin.methods.working_sets import COOLING
+from multimargin.system.memory import WHOLE_SAMPLES
 from multimargin.working_set import Cyclic, MaxViolator, WorkingSet
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -41,18 +42,24 @@ CACHE = 2000  # MB: all of it, if there is a cache
 ALLOWED = 1.05  # ratio of two best times that still counts as equal
 ACCURACIES = (0.9, 0.5, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 COOLED = MaxViolator(active_set=True, cooling="logarithmic")
-VERSIONS = {  # name -> working set, MB of cache, sparse input
-    "1 cyclic": (Cyclic(), 0, False),
-    "2 KKT selection": (MaxViolator(), 0, False),
-    "3 active set, cooling": (COOLED, 0, False),
-    "4 cache": (COOLED, CACHE, False),
-    "5 sparse": (COOLED, CACHE, True),
+VERSIONS = {  # name -> working set, whether there is a cache, sparse input
+    "1 cyclic": (Cyclic(), False, False),
+    "2 KKT selection": (MaxViolator(), False, False),
+    "3 active set, cooling": (COOLED, False, False),
+    "4 cache": (COOLED, True, False),
+    "5 sparse": (COOLED, True, True),
 }
 
 
-def program(problem: Problem, rule: WorkingSet, *, cache: float = CACHE, tol: float = TOL) -> KernelSVC:
+def program(problem: Problem, rule: WorkingSet, *, cache: bool = True, tol: float = TOL) -> KernelSVC:
     solver = Decomposition(rule, CoordinateDescent("fixed-point"))
-    return KernelSVC(C=problem.C, gamma=problem.gamma, solver=solver, tol=tol, cache_size=cache)
+    size = CACHE if cache else one_row(problem.n)
+    return KernelSVC(C=problem.C, gamma=problem.gamma, solver=solver, tol=tol, cache_size=size)
+
+
+def one_row(n: float) -> float:
+    """MB for a kernel row that passes by, and for none that is kept."""
+    return 1.5 * n * (8 if n <= WHOLE_SAMPLES else 4) / 1e6
 
 
 def mnist(rows: int) -> tuple[Problem, Split]:
