@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from helpers import unfinished
-from oracle import MACHINES, certify, codes, full_alpha
+from oracle import MACHINES, certify, codes, full_alpha, kernel_matrix
+from sklearn.exceptions import ConvergenceWarning
 
 from multimargin import KernelSVC
 
@@ -87,3 +88,31 @@ def test_samples_at_the_cap_raise_it():
         found = certify(X @ X.T, codes(model, y), full_alpha(model, len(y)), 1e7)
     assert np.abs(model.dual_coef_).max() > 0.99e7
     assert found.gap <= 1e-3 * found.primal
+
+
+@pytest.mark.parametrize("machine", ["crammer-singer", "weston-watkins", "one-vs-rest"])
+def test_the_certificate_is_that_of_the_costs_asked_for(machine):
+    """Rows that are there twice with different labels are bounded, however large the cost."""
+    X, _ = overlapping(3, n=12)
+    X, y = np.concatenate([X, X[:4]]), np.concatenate([np.arange(12) % 3, [1, 2, 0, 1]])
+    model = fitted(X, y, machine, 3e6, gamma=1.0)
+    K = kernel_matrix("rbf", X, gamma=1.0)
+    found = certify(K, y, full_alpha(model, len(y)), 3e6, machine)
+    assert model.status_.converged
+    assert model.violation_ == pytest.approx(found.psi.max() / found.kappa, abs=1e-4)
+    assert model.primal_objective_ == pytest.approx(found.primal, rel=1e-9)
+    assert model.duality_gap_ == pytest.approx(found.gap, rel=1e-6, abs=1e-9 * found.primal)
+
+
+@pytest.mark.parametrize("machine", sorted(set(MULTICLASS) - {"msvm2"}))
+def test_costs_beyond_float64_leave_a_model_of_use(machine):
+    """C·K of 1e14 with samples that stay bounded: the costs rise as far as they can be solved."""
+    X, y = overlapping(3)
+    with pytest.warns(ConvergenceWarning, match="Largest violation"):
+        model = fitted(1e7 * X, y, machine, kernel="linear")
+    assert model.score(1e7 * X, y) > 0.85
+    margin, cost, _ = MACHINES[machine]
+    alpha, C = full_alpha(model, len(y)), np.ones(len(y))
+    short, pair = margin.shortfall(1e14 * X @ (X.T @ alpha), y), margin.pairs(y, 3)
+    violation = cost.violation(short, margin.lower(alpha, y), pair, C).max() / margin.kappa(3)
+    assert model.violation_ >= 0.9 * violation > 1e-3

@@ -192,7 +192,10 @@ class ReferenceEngine(Engine):
         return False
 
     def raise_costs(self) -> bool:
-        return self.costs.rise(self.alpha)
+        alpha = self.costs.rise(self.alpha, self.task.y)
+        if alpha is not None:
+            self._place(alpha)
+        return alpha is not None
 
     # -- the bias ------------------------------------------------------------------------------------
     def sums(self) -> FloatArray:
@@ -229,8 +232,8 @@ class ReferenceEngine(Engine):
     @timed("proof")
     def certificate(self) -> Certificate:
         y, C = self.task.y, self.task.C
-        psi = self.problem.measure(self._rows())[0]
-        gain = self.problem.measure(self._rows()._replace(C=C))[1]
+        psi, gain = self.problem.measure(self._rows()._replace(C=C))
+        psi = np.maximum(psi, self.problem.measure(self._rows())[0])  # with the stricter share near zero
         return Certificate(
             violation=float(psi.max()) / self.problem.kappa,
             gain=float(self.problem.closeness(psi, gain, C).max()),

@@ -3,8 +3,8 @@
 If C_i K_ii is very large, and a scale of the features is enough for that, every α_i is far below C_i. What is
 measured relative to C_i then says nothing any more: ``ON_BOUND`` C_i is above all coefficients, and C_i - α_i
 rounds. But a point with no sample at its upper bound is optimal for every larger cost too. So very large
-costs are capped, and the cap is raised while some sample comes near it. The duality gap is that of the costs
-asked for.
+costs are capped, and the cap is raised while some sample comes near it, and α with it: once C is large, the
+variables at their bounds grow in proportion to it. The duality gap is that of the costs asked for.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import math
 
 import numpy as np
 
-from ..system.typing import FloatArray
+from ..system.typing import FloatArray, LabelArray
 from .base import Task
 
 _LARGE = 1e6  # C_i times the geometric mean of the K_ii above which costs are capped
-_FIRST, _RAISE = 1e4, 100.0  # the first cap, in the same unit; factor of the next
+_FIRST, _RAISE = 1e4, 10.0  # the first cap, in the same unit; factor of the next
 _NEAR = 0.1  # share of the cap that a coefficient may not reach
 
 
@@ -25,7 +25,7 @@ class SolvedCosts:
     """The costs of one fit."""
 
     def __init__(self, task: Task, diagonal: FloatArray) -> None:
-        self.asked, self.team, self._cap = task.C, task.team, math.inf
+        self.asked, self.team, self._problem, self._cap = task.C, task.team, task.problem, math.inf
         positive = diagonal[diagonal > 0]
         logs, count = self.team.sum(np.log(positive).sum()), self.team.sum(len(positive))
         unit = math.exp(-float(logs) / count) if count else math.inf
@@ -44,13 +44,13 @@ class SolvedCosts:
         """Σ_i of the costs to solve with."""
         return float(self.team.sum(self.solved.sum()))
 
-    def rise(self, alpha: FloatArray) -> bool:
-        """Raise the cap if a sample comes near it; whether it was raised."""
+    def rise(self, alpha: FloatArray, y: LabelArray) -> FloatArray | None:
+        """Raise the cap if a sample comes near it; the point to go on from, None if nothing was raised."""
         if not self.are_capped:
-            return False
+            return None
         near = (self.solved < self.asked) & (2.0 * np.abs(alpha).max(axis=1) >= _NEAR * self.solved)
         if not self.team.max(float(near.any())):
-            return False
+            return None
         self._cap *= _RAISE
         self.solved = np.minimum(self.asked, self._cap)
-        return True
+        return self._problem.shrink_into(_RAISE * alpha, y, self.solved)

@@ -225,7 +225,10 @@ class CpuEngine(Engine):
         return True
 
     def raise_costs(self) -> bool:
-        return self.state.raise_costs()
+        alpha = self.state.raise_costs()
+        if alpha is not None:
+            self.place(alpha)
+        return alpha is not None
 
     @timed("gradient")
     def place(self, alpha: FloatArray) -> None:

@@ -62,11 +62,17 @@ class State:
         psi, gain, name = self._psi, self._gain, self.problem.name
         _core.measure(name, self.G, self.alpha, self.y, self.C, ids, psi, gain, self.n_threads)
 
-    def _gaps(self) -> FloatArray:
-        """The gaps of all samples, at the costs asked for."""
-        gap, name, C = np.empty(self.n), self.problem.name, self.costs.asked
-        _core.measure(name, self.G, self.alpha, self.y, C, None, np.empty(self.n), gap, self.n_threads)
-        return gap
+    def _measure_asked(self) -> tuple[FloatArray, FloatArray]:
+        """Violations and gaps of all samples at the costs asked for.
+
+        A sample at a capped cost may grow. Near zero the share of the capped cost is the stricter one.
+        """
+        self._measure(None)
+        if not self.costs.are_capped:
+            return self._psi, self._gain
+        psi, gap, name, C = np.empty(self.n), np.empty(self.n), self.problem.name, self.costs.asked
+        _core.measure(name, self.G, self.alpha, self.y, C, None, psi, gap, self.n_threads)
+        return np.maximum(psi, self._psi), gap
 
     def select(self, k: int, rank: str, stop: str, above: float, among: str, even: bool) -> Selection:
         """See ``Engine.select``."""
@@ -112,11 +118,11 @@ class State:
         _core.measure(name, block.G, block.alpha, block.y, block.C, None, psi, gain, self.n_threads)
         return float(psi.max())
 
-    def raise_costs(self) -> bool:
-        """See ``Engine.raise_costs``."""
-        raised = self.costs.rise(self.alpha)
+    def raise_costs(self) -> FloatArray | None:
+        """Raise capped costs; the point to go on from, None if nothing was raised."""
+        alpha = self.costs.rise(self.alpha, self.y)
         self.C = self.costs.solved
-        return raised
+        return alpha
 
     # -- changes -------------------------------------------------------------------------------------
     def take_over(self, W: IntArray, alpha: FloatArray) -> None:
@@ -165,15 +171,14 @@ class State:
 
     def certificate(self) -> Certificate:
         """See ``Engine.certificate``."""
-        self._measure(None)
-        gap, C = self._gaps() if self.costs.are_capped else self._gain, self.costs.asked
-        closeness = self.problem.closeness(self._psi, gap, C)
+        (psi, gap), C = self._measure_asked(), self.costs.asked
+        closeness = self.problem.closeness(psi, gap, C)
         primal = sum(
             self.problem.primal(self.alpha[part], self.scores(part), self.bias, self.y[part], C[part])
             for part in self._parts()
         )
         return Certificate(
-            violation=self.team.max(float(self._psi.max()) / self.problem.kappa),
+            violation=self.team.max(float(psi.max()) / self.problem.kappa),
             gain=self.team.max(float(closeness.max())),
             primal=float(self.team.sum(primal)),
             dual=self.dual,
