@@ -1,0 +1,149 @@
+"""A judge in 80-bit arithmetic of a fitted model: violation, objectives and labels from its coefficients.
+
+The machines are the oracle's of the tests; kernel values are true differences and products in extended
+precision. A dual variable counts as off its bound by more than ``OFF`` of C, or of the model's largest
+coefficient if that is far below C.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from benchmarks.lib.data import ROOT
+
+sys.path.insert(0, str(ROOT / "tests"))
+import oracle
+
+Long = np.longdouble
+BEYOND = 1e-3  # share of tol by which two computations of a violation may differ
+OFF = 1e-6
+
+
+def long(X: Any) -> np.ndarray:
+    return np.asarray(X.toarray() if issparse(X) else X).astype(Long)
+
+
+def kernel(name: str, A: np.ndarray, B: np.ndarray, gamma: float, coef0: float, degree: int) -> np.ndarray:
+    """Kernel values of all rows of A and B."""
+    if name in ("rbf", "laplacian"):
+        power = 2 if name == "rbf" else 1
+        rows = [(np.abs(row - B) ** power).sum(axis=1) for row in A]
+        return np.exp(-Long(gamma) * np.array(rows, dtype=Long).reshape(len(A), len(B)))
+    dots = A @ B.T
+    if name == "linear":
+        return dots
+    inner = Long(gamma) * dots + Long(coef0)
+    return inner**degree if name == "poly" else np.tanh(inner)
+
+
+@dataclass
+class Found:
+    """What the coefficients are worth."""
+
+    violation: float  # in units of the margin
+    primal: float
+    gap: float
+    disagreeing: int  # training labels that the model predicts otherwise, although they are clear
+    finite: bool
+
+    def wrong(self, model: Any) -> list[str]:
+        """What the model says that is not true."""
+        said = []
+        if not self.finite:
+            said.append("coefficients or scores are not finite")
+        close = abs(self.violation - model.violation_) <= BEYOND * model.tol + 1e-6 * abs(self.violation)
+        if model.status_.converged and self.violation > model.tol * (1 + BEYOND):
+            said.append(f"violation {self.violation:.3g}, reported {model.violation_:.3g} as converged")
+        elif not close and self.violation > model.violation_:
+            said.append(f"violation {self.violation:.3g}, reported {model.violation_:.3g}")
+        if abs(self.gap - model.duality_gap_) > 1e-6 * abs(self.primal) + 1e-6 * abs(self.gap):
+            said.append(f"gap {self.gap:.6g} of {self.primal:.6g}, reported {model.duality_gap_:.6g}")
+        if self.disagreeing:
+            said.append(f"{self.disagreeing} labels are not those of the coefficients")
+        return said
+
+
+def judge(model: Any, X: Any, y: np.ndarray, weight: np.ndarray | None) -> Found:
+    """Compute the violation, the objectives and the labels of the training data again."""
+    machine = model.machine
+    margin, cost, _ = oracle.MACHINES[machine]
+    C = Long(model.C) * (np.ones(len(y)) if weight is None else weight).astype(Long)
+    labels = np.searchsorted(model.classes_, y)
+    coef = long(model.dual_coef_)
+    alpha = np.zeros((len(y), coef.shape[1]), dtype=Long)
+    alpha[model.support_] = coef
+    K, bias = _kernel_and_bias(model, long(X))
+    S = K @ alpha + bias
+    finite = bool(np.isfinite(S).all() and np.isfinite(coef).all())
+    kept = C > 0
+    rows = S[kept], labels[kept], alpha[kept], C[kept]
+    psi = _violation(machine, *rows)
+    m = alpha.shape[1]
+    offset = Long(0)
+    if getattr(model, "bias_", "none") == "regularized" or not hasattr(model, "kernel"):
+        offset = _penalty(model, alpha)
+    norm = (alpha * (K @ alpha)).sum() + offset
+    short = margin.shortfall(rows[0], rows[1])
+    pair, beta = margin.pairs(rows[1], m), margin.lower(rows[2], rows[1])
+    primal = norm / 2 + cost.loss(short, pair, rows[3]).sum()
+    ridge = cost.ridge * ((rows[2] ** 2).sum(axis=1) / (4 * rows[3])).sum()
+    dual = norm / 2 + ridge - margin.kappa(m) * beta.sum()
+    free = bias @ alpha.sum(axis=0) if getattr(model, "bias_", "") == "free" else Long(0)
+    return Found(
+        float(psi.max()) / margin.kappa(m),
+        float(primal),
+        float(primal + dual + free),
+        _disagreeing(model, X, S),
+        finite,
+    )
+
+
+def _kernel_and_bias(model: Any, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Kernel values without a constant, and what is added to the scores."""
+    if not hasattr(model, "kernel"):  # LinearSVC
+        constant = Long(model.intercept_scaling if model.fit_intercept else 0.0)
+        return X @ X.T, constant**2 * np.asarray(long(model.dual_coef_).sum(axis=0))
+    name = model.kernel
+    gamma = getattr(model._kernel, "gamma", 0.0)
+    return kernel(name, X, X, gamma, model.coef0, model.degree), model._class_bias.astype(Long)
+
+
+def _penalty(model: Any, alpha: np.ndarray) -> Any:
+    """The squared norm of a regularised bias."""
+    constant = Long(1.0 if hasattr(model, "kernel") else model.intercept_scaling * model.fit_intercept)
+    return (constant**2) * (alpha.sum(axis=0) ** 2).sum()
+
+
+def _violation(machine: str, S: np.ndarray, y: np.ndarray, alpha: np.ndarray, C: np.ndarray) -> np.ndarray:
+    """The largest violation of each sample, in units of scores."""
+    margin, cost, _ = oracle.MACHINES[machine]
+    m = alpha.shape[1]
+    short, pair, beta = margin.shortfall(S, y), margin.pairs(y, m), margin.lower(alpha, y)
+    tiny = OFF * np.minimum(C, np.abs(beta).max())[:, None]
+    if cost is oracle.Largest:
+        rest = C[:, None] - beta.sum(axis=1, keepdims=True)
+        below = short.max(axis=1, keepdims=True) - short
+        positive = np.where(pair, beta > tiny, rest > OFF * C[:, None])
+        return np.where(positive, below, 0).max(axis=1)
+    if cost is oracle.Sum:
+        may_grow, may_shrink = pair & (beta < C[:, None] * (1 - OFF)), pair & (beta > tiny)
+        return np.maximum(may_grow * short, may_shrink * -short).max(axis=1, initial=0)
+    xi = (beta - beta.mean(axis=1, keepdims=True)) / (2 * C[:, None])
+    missing = pair * (short - xi)
+    return np.maximum(missing, -missing * (beta > tiny)).max(axis=1)
+
+
+def _disagreeing(model: Any, X: Any, S: np.ndarray) -> int:
+    """Labels predicted otherwise than by the scores S, among rows whose best score is clearly the best."""
+    if S.shape[1] == 1:
+        best, clear = (S[:, 0] > 0).astype(int), np.abs(S[:, 0])
+    else:
+        ordered = np.sort(S, axis=1)
+        best, clear = S.argmax(axis=1), ordered[:, -1] - ordered[:, -2]
+    predicted = np.searchsorted(model.classes_, model.predict(X))
+    return int(np.count_nonzero((predicted != best) & (clear > 1e-6 * np.maximum(1, np.abs(S).max()))))
