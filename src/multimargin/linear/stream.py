@@ -24,6 +24,12 @@ class Stream:
         self._ids: list[IntArray] = []
         self._alpha: list[sp.csr_array] = []
 
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """Restore a stored stream; that of version 0.1.0 had weights of its own."""
+        self.__dict__.update(
+            {name: value for name, value in state.items() if name not in ("weights", "_own")}
+        )
+
     def keep(self, ids: IntArray, alpha: sp.csr_array) -> None:
         """Keep the coefficients of rows."""
         self._ids.append(ids)
