@@ -38,7 +38,7 @@ PROBE = textwrap.dedent(
     for machine, solver, kernel in [case.split() for case in sys.argv[2:]]:
         model = KernelSVC(
             machine, solver=solver, kernel=gaussian if kernel == "callable" else kernel, gamma=0.05,
-            cache_size=float(sys.argv[1]), max_iter=10, n_threads=1, bias="auto",
+            cache_size=float(sys.argv[1]), max_iter=10, n_threads=1,
         )
         y = classes % 2 if machine == "c-svc" else classes
         model.fit(X[:50], y[:50])
@@ -66,7 +66,13 @@ def peak_growth(cache_size, *cases):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc")
-@pytest.mark.parametrize(("cache_size", "cases"), [(3, CASES), (20, CASES + LARGE)], ids=["3 MB", "20 MB"])
+@pytest.mark.parametrize(
+    ("cache_size", "cases"),
+    [
+        pytest.param(3, CASES, id="3 MB"),
+        pytest.param(20, CASES + LARGE, id="20 MB", marks=pytest.mark.slow),
+    ],
+)
 def test_cache_size_is_a_hard_limit(cache_size, cases):
     """Every method; all 4,000 rows would take 64 MB, and twice that if they are float64."""
     for case, (growth, rows) in zip(cases, peak_growth(cache_size, *cases), strict=True):
