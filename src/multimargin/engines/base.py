@@ -53,6 +53,13 @@ class Certificate(NamedTuple):
     dual: float
     gap: float
 
+    @property
+    def relative_gap(self) -> float:
+        """Gap / primal; infinite if the primal is not positive, as it may be with an indefinite kernel."""
+        if self.gap == 0:
+            return 0.0
+        return self.gap / self.primal if self.primal > 0 else math.inf
+
 
 class Found(NamedTuple):
     """The current point as a model keeps it."""

@@ -195,7 +195,7 @@ class Run:
 
     def left(self, proof: Certificate) -> float:
         """What ``stop`` bounds by ``tol``."""
-        return {"psi": proof.violation, "gain": proof.gain, "gap": proof.gap / proof.primal}[self.method.stop]
+        return {"psi": proof.violation, "gain": proof.gain, "gap": proof.relative_gap}[self.method.stop]
 
     def descend(
         self, scheme: NoBias, tol: float, stop: str, leap: LowRank | None = None, most: float = math.inf

@@ -11,6 +11,7 @@ from ..inner.pair_descent import PairDescent
 from ..inner.projected_gradient import ProjectedGradient
 from ..inner.undecided_interior_point import InteriorPoint
 from ..inner.variable_projection import VariableProjection
+from ..problems import PROBLEMS
 from .decomposition import Decomposition
 from .working_sets import Gain, Growing, MaxViolator, Practical, Random, SvmLight
 
@@ -96,4 +97,9 @@ def find_method(
         )
     if working_set_size == "auto":
         return method
+    if PROBLEMS[machine].balanced and int(working_set_size) < 2:
+        raise ValueError(
+            f"machine={machine!r} moves its samples in pairs: working_set_size must be at least 2, got "
+            f"{working_set_size!r}."
+        )
     return replace(method, working_set=method.working_set.resized(int(working_set_size)))

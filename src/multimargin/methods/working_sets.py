@@ -21,7 +21,6 @@ from ..system.typing import IntArray
 if TYPE_CHECKING:
     from ..engines.base import Engine
 
-
 __all__ = [
     "Choice",
     "Cyclic",
@@ -238,8 +237,7 @@ class Growing(WorkingSet):
     def __post_init__(self) -> None:
         _check_size("start", self.start)
         _check_size("least", self.least)
-        if self.most is not None:
-            _check_size("most", self.most)
+        _check_size("most", 1 if self.most is None else self.most)
 
     def resized(self, size: int) -> Self:
         return replace(self, most=size)
@@ -250,7 +248,7 @@ class Growing(WorkingSet):
         if len(worst.ids) and not len(engine.support()):
             size = min(engine.n if engine.n <= self.whole else self.start, largest)
             W = np.arange(engine.n) if size == engine.n else np.sort(engine.draw(size, rng))
-            yield Choice(W, worst.violation, worst.gap)
+            yield Choice(self._with_pair(engine, W), worst.violation, worst.gap)
             if engine.n <= largest and len(engine.support()) > self.everyone * size:
                 yield Choice(np.arange(engine.n), worst.violation, worst.gap)
         while True:
@@ -263,7 +261,14 @@ class Growing(WorkingSet):
             if len(support) > room:
                 violators = engine.select(room, rank=self.rank, stop=stop, above=tol, among="support").ids
                 support = self._part(engine, violators, room, rng)
-            yield Choice(np.concatenate([support, new]), worst.violation, worst.gap)
+            yield Choice(self._with_pair(engine, np.concatenate([support, new])), worst.violation, worst.gap)
+
+    def _with_pair(self, engine: Engine, W: IntArray) -> IntArray:
+        """A set of limited size with the steepest pair in it, if samples can only move in pairs."""
+        if self.most is None or not engine.problem.balanced or len(W) < self.most:
+            return W
+        pair = np.concatenate(engine.pairs(1))
+        return np.concatenate([pair, W[~np.isin(W, pair)]])[: self.most]
 
     def _part(self, engine: Engine, violators: IntArray, room: int, rng: np.random.Generator) -> IntArray:
         """As many support vectors as there is room for."""
@@ -274,8 +279,7 @@ class Growing(WorkingSet):
 
     def _newcomers(self, engine: Engine, stop: str, tol: float, largest: int) -> IntArray:
         """The worst violators among the samples that are no support vectors."""
-        most = max(self.least, int(self.share * len(engine.support())))
-        most = min(most, (largest + 1) // 2)
+        most = min(max(self.least, int(self.share * len(engine.support()))), (largest + 1) // 2)
         new = engine.select(most, rank=self.rank, stop=stop, above=tol, among="rest", even=self.even)
         return new.ids[: max(self.least, new.above // 2)]
 

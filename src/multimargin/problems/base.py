@@ -92,7 +92,7 @@ class Problem(ABC):
     def dual(self, alpha: FloatArray, S: FloatArray, y: LabelArray, C: FloatArray) -> float:
         """Dual objective, minimised, at most 0 at the optimum."""
         ridge = self.ridge(C)
-        squares = 0.0 if ridge is None else 0.5 * float(ridge @ np.einsum("ij,ij->i", alpha, alpha))
+        squares = 0.0 if ridge is None else 0.5 * float(np.vdot(ridge[:, None] * alpha, alpha))
         return 0.5 * float(np.vdot(alpha, S)) + squares - float(np.vdot(self.target(y), alpha))
 
     # -- the primal --------------------------------------------------------------------------------

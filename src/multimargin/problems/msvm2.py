@@ -65,8 +65,8 @@ class MSVM2(LeeLinWahba):
 
     def loss_of(self, slopes: FloatArray, C: FloatArray) -> FloatArray:
         """The loss of each sample from its slopes."""
-        squares = np.einsum("ij,ij->i", slopes, slopes)
-        return np.asarray((squares - slopes.sum(axis=1) ** 2 / self.m) / (4.0 * C))
+        u = slopes / (2.0 * C[:, None])  # in units of the scores: squares of slopes overflow or vanish with C
+        return np.asarray(C * (np.einsum("ij,ij->i", u, u) - u.sum(axis=1) ** 2 / self.m))
 
     def loss(self, S: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         return self.loss_of(self.slopes(S, y, C), C)
@@ -75,7 +75,7 @@ class MSVM2(LeeLinWahba):
         alpha, G, y, C = rows
         beta, gamma = self.beta(alpha, y), self.gamma(G, y)
         S = self.scores(G, alpha, y, C)
-        square = np.einsum("ij,ij->i", alpha, alpha) / (4.0 * C)
+        square = np.einsum("ij,ij->i", alpha / (4.0 * C[:, None]), alpha)
         linear = (beta * without_own(S + self.kappa, y)).sum(axis=1)
         gap = self.loss(S, y, C) + square - linear
         return self._violation(beta, gamma, C), np.maximum(gap, 0.0)

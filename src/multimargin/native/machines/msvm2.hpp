@@ -37,7 +37,7 @@ struct Msvm2Shape {
       const double target = a(r) + c * sigma, d = (target > 0.0 ? target : 0.0) - beta(r);
       return r == y ? 0.0 : -(gamma(r) + d / (4.0 * C)) * d;
     });
-    return std::max(g + c * sigma * sigma / (4.0 * C), 0.0);
+    return std::max(g + c * sigma * (sigma / (4.0 * C)), 0.0);
   }
 
   // v / kappa: g falls with the square of v, and would stop too early.
