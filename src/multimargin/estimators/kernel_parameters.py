@@ -14,7 +14,7 @@ from ..methods.decomposition import Decomposition
 from ..methods.table import find_method
 from ..problems import PROBLEMS
 from ..system.team import Team
-from ..system.typing import Data
+from ..system.typing import Data, FloatArray
 from .base import MachineClassifier
 from .validation import check_choice, check_integer, check_number
 
@@ -67,18 +67,20 @@ class KernelParameters(MachineClassifier):
             return self.bias
         return "regularized" if self._make_kernel().needs_bias else "none"
 
-    def _bias_constant(self, kernel: Kernel, X: Data, team: Team) -> float:
+    def _bias_constant(self, kernel: Kernel, X: Data, weight: FloatArray, team: Team) -> float:
         """What a regularised bias adds to the kernel: 1, or a typical K(x, x) if ``bias`` is "auto".
 
-        Values of a function are too dear to be computed for that alone.
+        A row of weight 2 counts as two rows. Values of a function are too dear to be computed for that alone.
         """
         dear = kernel.native is None and not kernel.pairwise
         if self.bias != "auto" or kernel.bounded or dear:
             return 1.0
         diagonal = kernel_diagonal(kernel, X)
-        positive = diagonal[diagonal > 0]
-        count = float(team.sum(len(positive)))
-        return float(np.exp(team.sum(np.log(positive).sum()) / count)) if count else 1.0
+        positive = diagonal > 0
+        count = float(team.sum(weight[positive].sum()))
+        return (
+            float(np.exp(team.sum(weight[positive] @ np.log(diagonal[positive])) / count)) if count else 1.0
+        )
 
     def _method(self) -> Decomposition:
         free = self._kind_of_bias() == "free"

@@ -273,7 +273,7 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
             X = X[kept][:, kept] if kernel.pairwise else X[kept]
         kernel = kernel.resolve(X, weight if weighted else None, team)
         kind = self._kind_of_bias()
-        offset = self._bias_constant(kernel, X, team) if kind == "regularized" else 0.0
+        offset = self._bias_constant(kernel, X, weight, team) if kind == "regularized" else 0.0
         if kind == "free" and not problem.balanced:
             offset = proximal_weight(kernel_diagonal(kernel, X), C, len(labels), team)
         bias = self._class_bias if start is not None and kind == "free" else None

@@ -201,7 +201,8 @@ class LinearSVC(LinearModel):
         y : array-like of shape (n_samples,)
             Labels of any kind.
         sample_weight : array-like of shape (n_samples,) or None
-            One factor of ``C`` per sample. Samples of weight 0 are left out.
+            One factor of ``C`` per sample. Samples of weight 0 are left out, but their labels stay in
+            ``classes_``.
 
         Returns
         -------
