@@ -6,6 +6,10 @@ from helpers import audit, unfinished
 from oracle import kernel_matrix
 
 from multimargin import KernelSVC
+from multimargin.engines import CpuEngine, EngineOptions
+from multimargin.engines.base import Task
+from multimargin.kernels import RBF
+from multimargin.problems import PROBLEMS
 
 
 def blobs(n, m, d=4):
@@ -25,6 +29,17 @@ def test_rows_become_float64_if_float32_does_not_suffice(machine, gamma, C):
     assert (np.diff(model.trace_["rows"]) >= 0).all()  # counts go on
     # The oracle rounds scores too: 1e9, the sum of all coefficients, times 1e-15.
     audit(model, kernel_matrix("rbf", X, gamma=gamma), y, C, tol=1.01e-3)
+
+
+def test_rows_stay_float32_if_float64_ones_do_not_fit_the_memory():
+    """A working set of 1,000 samples takes 4 MB, or 8 in float64: a fit must not end in an error half way."""
+    X, y = blobs(2200, 3)
+    task = Task(PROBLEMS["crammer-singer"](3), RBF(gamma=1.0), X, y.astype(np.int32), np.ones(2200))
+    for megabytes, promoted in ((5, False), (9, True)):
+        engine = CpuEngine(task, EngineOptions(cache_bytes=megabytes * 10**6, working_set=1000))
+        assert engine.describe()["row_dtype"] == "float32"
+        assert engine.promote() is promoted
+        assert engine.describe()["row_dtype"] == ("float64" if promoted else "float32")
 
 
 def test_rows_stay_float32_if_they_suffice_or_are_asked_for():

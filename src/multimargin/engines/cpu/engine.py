@@ -210,6 +210,10 @@ class CpuEngine(Engine):
     def promote(self, drift: float = 0.0) -> bool:
         if self.options.dtype != "auto" or self.values.dtype == np.float64:
             return False
+        try:
+            self.options.budget(self.n, 8, self.values.temporary_bytes)
+        except ValueError:  # float64 values do not fit the memory budget
+            return False
         dual, G = self.state.dual, self.state.G
         self._refresh()
         if abs(self.dual - dual) < drift * abs(self.dual):
