@@ -28,6 +28,8 @@ _MOST_PROOFS = 50
 _FLAT_STEPS = 1000  # steps (and 20 passes) that may leave the dual unchanged, to rounding
 _ROUNDED = 10.0  # times tol: a proof that finds more than this was deceived by rounding in the kernel rows
 _LOOKS, _DRIFT = (25, 50, 100, 200, 400), 1e-4  # rounds at which the dual is recomputed; its error then
+_LARGE_GAP = 0.05  # of the primal: above this ψ ≤ tol says too little, and a few more rounds are made
+_LEAST_SHARE, _EXTRA_ROUNDS = 1e-3, 5  # of tol, in steps of a tenth; at each of them
 _POLISH_EPS = 1e-11
 _SETTLE_SHARE = 0.25  # of the memory budget, for the block that ``settle`` solves
 
@@ -168,9 +170,11 @@ class Run:
     def descend_and_prove(self, scheme: NoBias) -> tuple[Status, Certificate]:
         """Alternate descents and exact proofs until a proof succeeds, a limit is met, or neither helps."""
         dual, violation = math.inf, math.inf  # of the last proof
+        eps = self.tol  # smaller while the gap is large
         for _ in range(_MOST_PROOFS):
             try:
-                status = self.descend(scheme, self.tol, self.method.stop, self.method.leap)
+                most = math.inf if eps == self.tol else _EXTRA_ROUNDS
+                status = self.descend(scheme, eps, self.method.stop, self.method.leap, most)
                 if status in (Status.CONVERGED, Status.STALLED):
                     if status is Status.CONVERGED and self.engine.raise_costs():
                         continue
@@ -184,7 +188,11 @@ class Run:
                 return status, proof
             left = self.left(proof)
             if left <= self.tol:
-                return Status.CONVERGED, proof
+                if self._is_enough(proof, eps):
+                    return Status.CONVERGED, proof
+                eps *= 0.1
+                continue
+            eps = self.tol
             helped = falls(proof.dual, dual) or left < 0.5 * violation
             rounded = left > _ROUNDED * self.tol and status is Status.CONVERGED  # far from what the loop saw
             promoted = (rounded or not helped) and self.engine.promote()
@@ -192,6 +200,14 @@ class Run:
                 break
             dual, violation = (math.inf, math.inf) if promoted else (min(dual, proof.dual), left)
         return Status.STALLED, proof
+
+    def _is_enough(self, proof: Certificate, eps: float) -> bool:
+        """Whether a point that meets ``tol`` will do: with large costs a small ψ says little of the gap.
+
+        If the gap is large, a few rounds at smaller tolerances may help, down to ``_LEAST_SHARE`` of ``tol``.
+        """
+        by_psi = self.method.stop == "psi"
+        return not by_psi or proof.relative_gap <= _LARGE_GAP or 0.1 * eps < _LEAST_SHARE * self.tol
 
     def left(self, proof: Certificate) -> float:
         """What ``stop`` bounds by ``tol``."""
@@ -205,7 +221,7 @@ class Run:
         If nothing moves, kernel rows of higher precision may help.
         """
         status = self._descend(scheme, tol, stop, leap, most)
-        if status is Status.STALLED and self.engine.promote():
+        if status is Status.STALLED and math.isinf(most) and self.engine.promote():
             status = self._descend(scheme, tol, stop, leap, most)
         return status
 

@@ -1,0 +1,20 @@
+"""Large costs: a violation of tol says little of the gap, so a few more rounds are made for it."""
+
+import numpy as np
+import pytest
+from helpers import audit
+from oracle import MACHINES, kernel_matrix
+
+from multimargin import KernelSVC
+
+
+@pytest.mark.parametrize("machine", sorted(MACHINES))
+def test_a_converged_fit_of_large_costs_has_a_small_gap(machine):
+    m = 2 if machine == "c-svc" else 3
+    rng, y = np.random.default_rng(0), np.arange(120) % m
+    X = rng.normal(size=(120, 4)) + 1.5 * rng.normal(size=(m, 4))[y]
+    model = KernelSVC(machine, C=1e4, gamma=0.25).fit(X, y)
+    assert model.status_.converged
+    found = audit(model, kernel_matrix("rbf", X, gamma=0.25), y, 1e4, tol=1e-3)
+    assert found.gap <= 0.05 * found.primal
+    assert len(model.trace_) <= 20
