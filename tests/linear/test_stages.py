@@ -43,6 +43,13 @@ def test_pixels_of_sixteen_bits():
     assert model.status_ is Status.CONVERGED and model.score(X, y) == 1.0
 
 
+def test_one_huge_row_does_not_shrink_the_others():
+    X, y = data(300, 3, 40)
+    X[0, 0] = 1e8
+    model = LinearSVC().fit(X, y)
+    assert model.status_ is Status.CONVERGED and model.score(X, y) == 1.0
+
+
 @pytest.mark.parametrize("scale", [1e-4, 1e-8, 1e-12])
 def test_small_units(scale):
     """Every sample is bounded, and the weights are a sum of the samples."""

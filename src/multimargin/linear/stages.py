@@ -18,6 +18,7 @@ from ..solution import LinearSolution, Status
 from .descent import LinearFit, LinearOptions, Proof, TrainingSet
 from .schedule import BestProof, solve_linear
 
+_SIMILAR = 1e3  # |x_i|² over the median up to which samples get the same costs
 _GROWTH = 1e3  # of the costs, from stage to stage
 _USED_UP = 1.0 - 1e-6  # share of its cost at which a sample counts as bounded
 
@@ -28,17 +29,18 @@ class StagedFit:
     def __init__(self, data: TrainingSet, options: LinearOptions) -> None:
         self._data, self._options = data, options
         self.fit = LinearFit(data, options)
-        norm = self.fit.problem.largest_norm()
-        self._first = options.tuning.first_cost / norm if norm else np.inf
-        self._last = options.tuning.last_cost / norm if norm else np.inf
+        norms = self.fit.problem.norms()
+        with np.errstate(divide="ignore"):  # about the size of α_i; most samples' costs keep their ratios
+            self._unit = 1.0 / np.maximum(np.median(norms), norms / _SIMILAR)
 
     def solve(self, monitor: Monitor, *, keep_interrupted: bool = False) -> LinearSolution:
         """Train, and certify the result for the true costs."""
-        if self._data.C.max() <= self._first:
+        tuning, factor = self._options.tuning, self._options.tuning.first_cost
+        if (self._data.C <= factor * self._unit).all():
             return solve_linear(self.fit, monitor, keep_interrupted=keep_interrupted)
-        true, best, cap, alpha, visits = self.fit, BestProof(), self._first, self._data.alpha, 0
+        true, best, alpha, visits = self.fit, BestProof(), self._data.alpha, 0
         while True:
-            C = np.minimum(self._data.C, cap)
+            C = np.minimum(self._data.C, factor * self._unit)
             start = None if alpha is None else shrink_sparse_into(alpha, self._data.y, C)
             self.fit = LinearFit(replace(self._data, C=C, alpha=start), self._options)
             self.fit.visits = visits
@@ -47,11 +49,11 @@ class StagedFit:
             true.set_dual(alpha)
             proof = true.prove()
             bounded = (C < self._data.C) & (alpha.max(axis=1).toarray().ravel() >= _USED_UP * C)
-            done = not solution.status.converged or not bounded.any() or cap >= self._last
+            done = not solution.status.converged or not bounded.any() or factor >= tuning.last_cost
             if done:
                 break
             best.keep(true, proof.primal)
-            cap *= _GROWTH
+            factor *= _GROWTH
         return self._certified(true, solution, best, proof)
 
     def _certified(

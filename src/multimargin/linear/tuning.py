@@ -54,7 +54,7 @@ class Tuning:
     newton_features: int = 100_000  # Most weights, or samples times classes, whichever is fewer.
     newton_unknowns: int = 3_000  # Most rows of Newton's matrix.
     first_sigma: float = 100.0  # The first σ times the mean |x|², at most the largest cost.
-    first_cost: float = 1e9  # A fit begins with costs of at most this over the largest |x|² (stages.py),
+    first_cost: float = 1e9  # A fit begins with costs of at most this over the median |x|² (stages.py),
     last_cost: float = 1e12  # and goes no further than about this: then float64 has too few digits.
     polish: int = 100  # Problems of at most this many samples are solved to polish_tol.
     polish_tol: float = 1e-9  # The violation aimed at then; rounding may leave more.

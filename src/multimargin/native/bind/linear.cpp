@@ -204,7 +204,8 @@ void bind_linear(nb::module_& m) {
       .def("rebuild", &rebuild, "weights"_a.noconvert(), "Computes the weights from the dual alone.")
       .def("dual", &dual_arrays, "alpha as (indptr, classes, values).")
       .def("set_dual", &set_dual, "indptr"_a.noconvert(), "classes"_a.noconvert(), "values"_a.noconvert())
-      .def("largest_norm", &LinearProblem::largest_norm, "max_i |x_i|^2")
+      .def("norms", [](const LinearProblem& self) { return to_numpy(std::vector<double>(self.norms())); },
+           "|x_i|^2 of all samples.")
       .def("dual_sum", &dual_sum, "sum_i alpha_{i,y_i}")
       .def("support", [](const LinearProblem& self) { return self.dual().support(); },
            "Number of samples with alpha_i != 0.");

@@ -33,7 +33,7 @@ class LinearProblem {
 
   LabelledRows task() const { return {rows_.get(), m_, y_, C_, norm_.data()}; }
   const LinearRows& rows() const { return *rows_; }
-  double largest_norm() const { return norm_.empty() ? 0.0 : *std::max_element(norm_.begin(), norm_.end()); }
+  const std::vector<double>& norms() const { return norm_; }
   Index m() const { return m_; }
   const std::int32_t* y() const { return y_; }
   SparseDual& dual() { return dual_; }
