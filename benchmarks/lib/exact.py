@@ -85,10 +85,10 @@ def judge(model: Any, X: Any, y: np.ndarray, weight: np.ndarray | None) -> Found
     rows = S[kept], labels[kept], alpha[kept], C[kept]
     psi = _violation(machine, *rows)
     m = alpha.shape[1]
-    offset = Long(0)
-    if getattr(model, "bias_", "none") == "regularized" or not hasattr(model, "kernel"):
-        offset = _penalty(model, alpha)
-    norm = (alpha * (K @ alpha)).sum() + offset
+    # A regularised bias is c Σ_i α_i; c times the squared norm of the sum is its penalty.
+    regularised = getattr(model, "bias_", "regularized") == "regularized"
+    penalty = bias @ alpha.sum(axis=0) if regularised else Long(0)
+    norm = (alpha * (K @ alpha)).sum() + penalty
     short = margin.shortfall(rows[0], rows[1])
     pair, beta = margin.pairs(rows[1], m), margin.lower(rows[2], rows[1])
     primal = norm / 2 + cost.loss(short, pair, rows[3]).sum()
@@ -112,12 +112,6 @@ def _kernel_and_bias(model: Any, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     name = model.kernel
     gamma = getattr(model._kernel, "gamma", 0.0)
     return kernel(name, X, X, gamma, model.coef0, model.degree), model._class_bias.astype(Long)
-
-
-def _penalty(model: Any, alpha: np.ndarray) -> Any:
-    """The squared norm of a regularised bias."""
-    constant = Long(1.0 if hasattr(model, "kernel") else model.intercept_scaling * model.fit_intercept)
-    return (constant**2) * (alpha.sum(axis=0) ** 2).sum()
 
 
 def _violation(machine: str, S: np.ndarray, y: np.ndarray, alpha: np.ndarray, C: np.ndarray) -> np.ndarray:
