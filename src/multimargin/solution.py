@@ -14,12 +14,18 @@ from numpy.typing import NDArray
 
 from .system.typing import FloatArray, IntArray
 
+LARGE_GAP = 0.05  # of the primal: above this, optimality conditions that hold to tol say too little
+
 
 class Status(Enum):
     """Why a solver stopped. If it did not converge, the text says what to do next."""
 
     CONVERGED = "converged: every sample meets its optimality condition to tol."
     WITHIN_GAP = "converged: the duality gap is at most gap_tol of the primal objective."
+    LARGE_GAP = (
+        "converged: every sample meets its optimality condition to tol. With costs this large that leaves a "
+        "large duality gap: take a smaller tol or a smaller C for a tighter certificate."
+    )
     MAX_ITER = "stopped at max_iter. Scale the features, take a smaller C, or raise max_iter."
     TIME_LIMIT = "stopped at time_limit. Scale the features, take a smaller C, or raise time_limit."
     CALLBACK = "stopped by a callback before it converged."
@@ -32,10 +38,17 @@ class Status(Enum):
     @property
     def converged(self) -> bool:
         """Whether the solution meets the tolerance that was asked for."""
-        return self in (Status.CONVERGED, Status.WITHIN_GAP)
+        return self in (Status.CONVERGED, Status.WITHIN_GAP, Status.LARGE_GAP)
 
     def __str__(self) -> str:
         return self.value
+
+
+def relative_gap(gap: float, primal: float) -> float:
+    """Gap / primal; infinite if the primal is not positive, as it may be with an indefinite kernel."""
+    if gap == 0:
+        return 0.0
+    return gap / primal if primal > 0 else math.inf
 
 
 def falls(dual: float, lowest: float) -> bool:
@@ -126,6 +139,18 @@ class Certified:
     dual: float
     gap: float
     trace: Trace = field(repr=False)
+
+    def judge_gap(self) -> None:
+        """Say in the status if every sample meets ``tol`` and the gap is large nevertheless."""
+        if self.status is Status.CONVERGED and relative_gap(self.gap, self.primal) > LARGE_GAP:
+            self.status = Status.LARGE_GAP
+
+    def __str__(self) -> str:
+        share = relative_gap(self.gap, self.primal)
+        return (
+            f"{self.status} Largest violation {self.violation:.3g}, duality gap {self.gap:.3g}, "
+            f"{share:.2g} of the primal objective."
+        )
 
 
 @dataclass

@@ -114,7 +114,9 @@ def test_a_fit_that_fails_leaves_no_model():
 @pytest.mark.parametrize("max_iter", [1, 3, 5, 10])
 def test_few_passes_are_passes_over_all_samples(max_iter, digits):
     X, y = digits
-    with pytest.warns(ConvergenceWarning, match=r"max_iter.*violation .* \(tol 1e-06\), duality gap"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"max_iter.*violation .*, duality gap .* of the primal.*tol is 1e-06"
+    ):
         model = LinearSVC(max_iter=max_iter, tol=1e-6).fit(X, y)
     assert model.status_ is Status.MAX_ITER
     assert model.n_iter_ == max_iter == len(model.trace_)

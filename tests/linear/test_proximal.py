@@ -42,7 +42,7 @@ def standardised(name):
 def test_large_costs_converge_at_the_defaults(name, C, form):
     X, y = standardised(name)
     model = LinearSVC(C=C).fit(form(X), y)
-    assert model.status_ is Status.CONVERGED
+    assert model.status_.converged
     assert model.n_iter_ < 400
     audit_linear(model, X, y, C, 1e-3)
 
@@ -51,7 +51,7 @@ def test_no_intercept_and_weights():
     X, y = overlapping()
     weight = np.random.default_rng(1).uniform(0.1, 3.0, len(y))
     model = LinearSVC(C=100.0, fit_intercept=False).fit(X.astype(np.float32), y, sample_weight=weight)
-    assert model.status_ is Status.CONVERGED
+    assert model.status_.converged
     audit_linear(model, X.astype(np.float32), y, 100.0 * weight, 1e-3)
 
 
@@ -124,7 +124,7 @@ def test_an_interrupt_keeps_the_last_proximal_step(monkeypatch):
 def test_a_start_that_meets_tol_has_converged_at_any_limit(limit, digits):
     X, y = digits
     model = LinearSVC(C=0.1, warm_start=True).fit(X, y).set_params(**limit).fit(X, y)
-    assert model.status_ is Status.CONVERGED
+    assert model.status_.converged
     audit_linear(model, X, y, 0.1, 1e-3)
 
 
@@ -132,7 +132,7 @@ def test_a_point_that_meets_tol_has_converged_even_if_a_callback_stopped(digits)
     X, y = digits
     last = len(LinearSVC(C=0.1).fit(X, y).trace_)
     model = LinearSVC(C=0.1, callback=lambda row: row.iteration == last).fit(X, y)
-    assert model.status_ is Status.CONVERGED
+    assert model.status_.converged
     audit_linear(model, X, y, 0.1, 1e-3)
 
 

@@ -21,7 +21,7 @@ def data(n, m, d):
 def test_separable_data_in_large_units(scale, intercept):
     X, y = data(300, 3, 40)
     model = LinearSVC(fit_intercept=intercept).fit(X * scale, y)
-    assert model.status_ is Status.CONVERGED
+    assert model.status_.converged
     assert model.score(X * scale, y) == 1.0
     # No sample uses up its cost, so the same point is optimal for a cost that is not much larger than it.
     alpha = scale**2 * full_alpha(model, len(y))
@@ -40,14 +40,14 @@ def test_pixels_of_sixteen_bits():
     X = rng.integers(0, 65536, size=(200, 3000)).astype(np.float64)
     X[:, :40] += 20_000 * np.eye(4)[y].repeat(10, axis=1)
     model = LinearSVC().fit(X, y)
-    assert model.status_ is Status.CONVERGED and model.score(X, y) == 1.0
+    assert model.status_.converged and model.score(X, y) == 1.0
 
 
 def test_one_huge_row_does_not_shrink_the_others():
     X, y = data(300, 3, 40)
     X[0, 0] = 1e8
     model = LinearSVC().fit(X, y)
-    assert model.status_ is Status.CONVERGED and model.score(X, y) == 1.0
+    assert model.status_.converged and model.score(X, y) == 1.0
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1e-8, 1e-12])
@@ -55,7 +55,7 @@ def test_small_units(scale):
     """Every sample is bounded, and the weights are a sum of the samples."""
     X, y = data(300, 3, 40)
     model = LinearSVC(fit_intercept=False).fit(X * scale, y)
-    assert model.status_ is Status.CONVERGED and model.score(X * scale, y) > 0.99
+    assert model.status_.converged and model.score(X * scale, y) > 0.99
     alpha = full_alpha(model, len(y))
     found = certify(scale**2 * (X @ X.T), y, alpha, np.ones(len(y)))
     assert found.psi.max() <= 1e-3
@@ -89,4 +89,4 @@ def test_a_warm_start_in_large_units():
     model = LinearSVC(warm_start=True).fit(X * 1e7, y)
     cold = model.n_iter_
     assert model.fit(X * 1e7, y).n_iter_ < cold
-    assert model.status_ is Status.CONVERGED
+    assert model.status_.converged

@@ -21,6 +21,7 @@ from ..inner.block import Aim
 from ..kernels import Kernel
 from ..problems import Problem
 from ..run.profile import Profile
+from ..solution import relative_gap
 from ..system.team import SOLO, Team
 from ..system.typing import Data, FloatArray, IntArray, LabelArray
 from .budget import Budget
@@ -55,10 +56,8 @@ class Certificate(NamedTuple):
 
     @property
     def relative_gap(self) -> float:
-        """Gap / primal; infinite if the primal is not positive, as it may be with an indefinite kernel."""
-        if self.gap == 0:
-            return 0.0
-        return self.gap / self.primal if self.primal > 0 else math.inf
+        """The gap as a share of the primal."""
+        return relative_gap(self.gap, self.primal)
 
 
 class Found(NamedTuple):

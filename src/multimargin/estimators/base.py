@@ -99,6 +99,7 @@ class MachineClassifier(ForeignKeywords, CallbackSupportMixin, ClassifierMixin, 
             context.call_on_fit_task_begin(estimator=self, X=X, y=y)
         with progress or nullcontext():
             solution = run(Monitor(max_iter, self.time_limit, observers))
+            solution.judge_gap()
             if progress is not None:
                 progress.finish(solution)
         if context is not None:
@@ -114,22 +115,18 @@ class MachineClassifier(ForeignKeywords, CallbackSupportMixin, ClassifierMixin, 
         self.duality_gap_ = solution.gap
         self.trace_ = solution.trace
 
-    def _warn_unless_converged(self, solution: Certified) -> None:
-        if not solution.status.converged:
+    def _warn_unless_proved(self, solution: Certified, rounding: float = 0.0) -> None:
+        """Warn if the solver did not converge, or if scores have errors of ``rounding``, above ``tol``."""
+        name = type(self).__name__
+        if rounding > self.tol:
             warn_user(
-                f"{type(self).__name__} {solution.status} Largest violation {solution.violation:.3g} "
-                f"(tol {self.tol:g}), duality gap {solution.gap:.3g} of {solution.primal:.6g}.",
+                f"{name} cannot prove its result to tol = {self.tol:g}: the kernel's values are so large "
+                f"that float64 rounds the scores by about {rounding:.2g}. Centre or scale the features. It "
+                f"{solution}",
                 ConvergenceWarning,
             )
-
-    def _warn_of_rounding(self, rounding: float) -> None:
-        if self.status_.converged and rounding > self.tol:
-            warn_user(
-                f"{type(self).__name__} cannot prove its result to tol = {self.tol:g}: the kernel's values "
-                f"are so large that float64 rounds the scores by about {rounding:.2g}. Centre or scale the "
-                "features.",
-                ConvergenceWarning,
-            )
+        elif not solution.status.converged:
+            warn_user(f"{name} {solution} tol is {self.tol:g}.", ConvergenceWarning)
 
     def _check_common_params(self) -> None:
         check_choice("on_interrupt", self.on_interrupt, ("raise", "keep"))

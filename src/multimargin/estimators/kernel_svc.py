@@ -255,8 +255,7 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
         model = ModelMaker(task, rows.labels, rows.kept, factors, self._kind_of_bias())
         solution = self._solve(task, model, X, y)
         self._store(task, model, X.shape[0], solution)
-        self._warn_unless_converged(solution)
-        self._warn_of_rounding(score_rounding(task, solution.support, solution.coef))
+        self._warn_unless_proved(solution, score_rounding(task, solution.support, solution.coef))
         return self
 
     def _task(self, X: Any, rows: Rows, C: FloatArray, weighted: bool, team: Team) -> Task:

@@ -220,7 +220,7 @@ class LinearSVC(LinearModel):
         self._store_certificate(solution)
         self.n_iter_ = solution.passes
         self._rows_fitted, self._constant_fitted = X.shape[0], data.constant
-        self._warn_unless_converged(solution)
+        self._warn_unless_proved(solution)
         return self
 
     def _training_set(self, X: Data, rows: Rows, alpha: sp.csr_array | None) -> TrainingSet:

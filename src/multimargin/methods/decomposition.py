@@ -19,7 +19,7 @@ from ..inner import CoordinateDescent, InnerSolver
 from ..inner.block import Aim
 from ..problems import Problem
 from ..run.monitor import Monitor
-from ..solution import Solution, Status, falls
+from ..solution import LARGE_GAP, Solution, Status, falls
 from .bias import Centred, KeptSums, NoBias, Proximal
 from .working_sets import RULES, Choice, WorkingSet
 
@@ -28,8 +28,7 @@ _MOST_PROOFS = 50
 _FLAT_STEPS = 1000  # steps (and 20 passes) that may leave the dual unchanged, to rounding
 _ROUNDED = 10.0  # times tol: a proof that finds more than this was deceived by rounding in the kernel rows
 _LOOKS, _DRIFT = (25, 50, 100, 200, 400), 1e-4  # rounds at which the dual is recomputed; its error then
-_LARGE_GAP = 0.05  # of the primal: above this ψ ≤ tol says too little, and a few more rounds are made
-_LEAST_SHARE, _EXTRA_ROUNDS = 1e-3, 5  # of tol, in steps of a tenth; at each of them
+_LEAST_SHARE, _EXTRA_ROUNDS = 1e-3, 5  # if the gap is large: of tol, in steps of a tenth; at each of them
 _POLISH_EPS = 1e-11
 _SETTLE_SHARE = 0.25  # of the memory budget, for the block that ``settle`` solves
 
@@ -194,7 +193,8 @@ class Run:
                 continue
             eps = self.tol
             helped = falls(proof.dual, dual) or left < 0.5 * violation
-            rounded = left > _ROUNDED * self.tol and status is Status.CONVERGED  # far from what the loop saw
+            # Far from what the loop saw, although it had started from the exact gradient of the proof before.
+            rounded = _ROUNDED * self.tol < left and math.isfinite(dual) and status is Status.CONVERGED
             promoted = (rounded or not helped) and self.engine.promote()
             if not (helped or promoted):
                 break
@@ -207,7 +207,7 @@ class Run:
         If the gap is large, a few rounds at smaller tolerances may help, down to ``_LEAST_SHARE`` of ``tol``.
         """
         by_psi = self.method.stop == "psi"
-        return not by_psi or proof.relative_gap <= _LARGE_GAP or 0.1 * eps < _LEAST_SHARE * self.tol
+        return not by_psi or proof.relative_gap <= LARGE_GAP or 0.1 * eps < _LEAST_SHARE * self.tol
 
     def left(self, proof: Certificate) -> float:
         """What ``stop`` bounds by ``tol``."""

@@ -67,7 +67,7 @@ class Progress:
 
     def finish(self, solution: Certified) -> None:
         """Report how the run ended."""
-        message = f"{solution.status} gap {solution.gap:.3g} of {solution.primal:.6g}"
+        message = str(solution)
         self._stop()
         if self._bar is not None:
             self._bar.set_postfix_str(message, refresh=False)

@@ -40,6 +40,8 @@ from .row_store import RowStore
 from .solvers import Solvers
 from .state import State
 
+_CHEAP = 0.1  # of the work of the block solvers: exact scores may cost so much between two proofs
+
 
 class CpuEngine(Engine):
     """Native kernel rows (float32 unless asked otherwise), gradient, measures and block solvers.
@@ -210,6 +212,8 @@ class CpuEngine(Engine):
     def promote(self, drift: float = 0.0) -> bool:
         if self.options.dtype != "auto" or self.values.dtype == np.float64:
             return False
+        if drift > 0 and not self._proof_is_cheap():
+            return False
         try:
             self.options.budget(self.n, 8, self.values.temporary_bytes)
         except ValueError:  # float64 values do not fit the memory budget
@@ -227,6 +231,13 @@ class CpuEngine(Engine):
         self.blocks = Blocks(self.state, self.rows, self.diagonal, self.options, self.profile)
         self.solvers.use(self.blocks)
         return True
+
+    def _proof_is_cheap(self) -> bool:
+        """Whether exact scores cost little beside what the block solvers have done."""
+        values = self.n * len(self.state.support)
+        return (
+            isinstance(self.values, NativeValues) and values * self.values.work < _CHEAP * self.solvers.work
+        )
 
     def raise_costs(self) -> bool:
         alpha = self.state.raise_costs()
