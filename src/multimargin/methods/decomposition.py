@@ -20,6 +20,7 @@ from ..inner.block import Aim
 from ..problems import Problem
 from ..run.monitor import Monitor
 from ..solution import LARGE_GAP, Solution, Status, falls
+from ..system.memory import WHOLE_SAMPLES
 from .bias import Centred, KeptSums, NoBias, Proximal
 from .working_sets import RULES, Choice, WorkingSet
 
@@ -205,9 +206,11 @@ class Run:
         """Whether a point that meets ``tol`` will do: with large costs a small ψ says little of the gap.
 
         If the gap is large, a few rounds at smaller tolerances may help, down to ``_LEAST_SHARE`` of ``tol``.
+        They are made if they are cheap: another proof of many samples is not.
         """
-        by_psi = self.method.stop == "psi"
-        return not by_psi or proof.relative_gap <= LARGE_GAP or 0.1 * eps < _LEAST_SHARE * self.tol
+        if self.method.stop != "psi" or self.engine.n > WHOLE_SAMPLES:
+            return True
+        return proof.relative_gap <= LARGE_GAP or 0.1 * eps < _LEAST_SHARE * self.tol
 
     def left(self, proof: Certificate) -> float:
         """What ``stop`` bounds by ``tol``."""
