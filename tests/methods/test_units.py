@@ -116,3 +116,19 @@ def test_costs_beyond_float64_leave_a_model_of_use(machine):
     short, pair = margin.shortfall(1e14 * X @ (X.T @ alpha), y), margin.pairs(y, 3)
     violation = cost.violation(short, margin.lower(alpha, y), pair, C).max() / margin.kappa(3)
     assert model.violation_ >= 0.9 * violation > 1e-3
+
+
+@pytest.mark.parametrize("engine", ["cpu", "numpy"])
+def test_kernel_values_whose_inverse_overflows(engine):
+    X, y = overlapping(2)
+    model = KernelSVC("c-svc", kernel="linear", engine=engine).fit(1e-160 * X, y)
+    assert model.status_.converged and len(model.support_) == len(y)
+
+
+def test_a_fit_without_hope_ends():
+    """Values of 1e12 with random labels: float64 rounds the scores by 1e-2, and the dual creeps."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(100.0, size=(60, 2)), rng.integers(0, 2, 60)
+    with pytest.warns(ConvergenceWarning, match="float64 rounds|stalled"):
+        model = KernelSVC(kernel="poly", bias="none").fit(X, y)
+    assert model.n_iter_ < 500

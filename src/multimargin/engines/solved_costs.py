@@ -28,7 +28,8 @@ class SolvedCosts:
         self.asked, self.team, self._problem, self._cap = task.C, task.team, task.problem, math.inf
         positive = diagonal[diagonal > 0]
         logs, count = self.team.sum(np.log(positive).sum()), self.team.sum(len(positive))
-        unit = math.exp(-float(logs) / count) if count else math.inf
+        with np.errstate(over="ignore"):  # the inverse of a tiny kernel value: then no cost is large
+            unit = float(np.exp(-logs / count)) if count else math.inf
         if self.team.max(float(task.C.max())) > _LARGE * unit:
             start = 0.0 if task.start is None else float(np.abs(task.start[1]).max(initial=0.0))
             self._cap = max(_FIRST * unit, 2.0 * self.team.max(start) / _NEAR)

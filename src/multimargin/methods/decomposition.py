@@ -26,6 +26,7 @@ from .working_sets import RULES, Choice, WorkingSet
 
 _AIM = 0.95  # of tol: leaves room for rounding, so that the exact proof succeeds at the first try
 _MOST_PROOFS = 50
+_WINDOW, _HOPE = 50, 1e-3  # rounds of a growing set that must bring the dual nearer by this share of the gap
 _FLAT_STEPS = 1000  # steps (and 20 passes) that may leave the dual unchanged, to rounding
 _ROUNDED = 10.0  # times tol: a proof that finds more than this was deceived by rounding in the kernel rows
 _LOOKS, _DRIFT = (25, 50, 100, 200, 400), 1e-4  # rounds at which the dual is recomputed; its error then
@@ -193,7 +194,8 @@ class Run:
                 eps *= 0.1
                 continue
             eps = self.tol
-            helped = falls(proof.dual, dual) or left < 0.5 * violation
+            least = _HOPE * proof.gap if status is Status.STALLED and math.isfinite(dual) else 0.0
+            helped = falls(proof.dual + least, dual) or left < 0.5 * violation
             # Far from what the loop saw, although it had started from the exact gradient of the proof before.
             rounded = _ROUNDED * self.tol < left and math.isfinite(dual) and status is Status.CONVERGED
             promoted = (rounded or not helped) and self.engine.promote()
@@ -230,7 +232,7 @@ class Run:
 
     def _descend(self, scheme: NoBias, tol: float, stop: str, leap: LowRank | None, most: float) -> Status:
         engine, method, rule = self.engine, self.method, self.method.working_set
-        n, still, flat, lowest = engine.n, 0, 0, math.inf
+        n, still, flat, lowest, before = engine.n, 0, 0, math.inf, math.inf
         by_gap = stop == "gap"  # tol says nothing of single samples then
         measure, above = ("gain", 0.0) if by_gap else (stop, _AIM * tol)
         aim = Aim(0.0 if by_gap else method.inner_floor * tol, method.inner_share)
@@ -254,6 +256,10 @@ class Run:
             stuck = still >= rule.patience(n) or flat >= _FLAT_STEPS + 20 * n // len(choice.W)
             if stuck or rounds >= most:
                 return Status.STALLED
+            if rule.grows and rounds % _WINDOW == 0:
+                if before - engine.dual < _HOPE * choice.gap:  # never, if the gap is not known
+                    return Status.STALLED
+                before = engine.dual
         return Status.CONVERGED
 
     def _record(self, choice: Choice, steps: int) -> Status | None:
