@@ -1,8 +1,9 @@
 """A judge in 80-bit arithmetic of a fitted model: violation, objectives and labels from its coefficients.
 
 The machines are the oracle's of the tests; kernel values are true differences and products in extended
-precision. A dual variable counts as off its bound by more than ``OFF`` of C, or of the model's largest
-coefficient if that is far below C.
+precision. A dual variable counts as off its bound by more than ``OFF`` of C, as in the package, or of a cost
+that the model's coefficients come near to, if these are far below C. Float64 rounds scores by about
+``ROUNDING`` of the sum of their terms' sizes: labels and gaps may differ by that.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ import oracle
 Long = np.longdouble
 BEYOND = 1e-3  # share of tol by which two computations of a violation may differ
 ABOUT = 0.02  # share by which the figures of a fit that did not converge may differ
-OFF = 1e-6
+OFF = 1.01e-8
+NEAR = 100.0  # times the largest coefficient: the largest cost that may have been solved instead of C
+LARGE = 1e6  # costs up to here are solved as they are
+ROUNDING = 1e-12
 
 
 def long(X: Any) -> np.ndarray:
@@ -49,6 +53,7 @@ class Found:
     violation: float  # in units of the margin
     primal: float
     gap: float
+    rounding: float  # of the gap in float64
     disagreeing: int  # training labels that the model predicts otherwise, although they are clear
     finite: bool
 
@@ -80,6 +85,7 @@ def judge(model: Any, X: Any, y: np.ndarray, weight: np.ndarray | None) -> Found
     alpha[model.support_] = coef
     K, bias = _kernel_and_bias(model, long(X))
     S = K @ alpha + bias
+    rounding = ROUNDING * (1 + np.abs(bias).max() + (np.abs(K) @ np.abs(alpha)).max(axis=1))
     finite = bool(np.isfinite(S).all() and np.isfinite(coef).all())
     kept = C > 0
     rows = S[kept], labels[kept], alpha[kept], C[kept]
@@ -99,7 +105,8 @@ def judge(model: Any, X: Any, y: np.ndarray, weight: np.ndarray | None) -> Found
         float(psi.max()) / margin.kappa(m),
         float(primal),
         float(primal + dual + free),
-        _disagreeing(model, X, S),
+        float((C * rounding).sum()),
+        _disagreeing(model, X, S, rounding),
         finite,
     )
 
@@ -119,7 +126,7 @@ def _violation(machine: str, S: np.ndarray, y: np.ndarray, alpha: np.ndarray, C:
     margin, cost, _ = oracle.MACHINES[machine]
     m = alpha.shape[1]
     short, pair, beta = margin.shortfall(S, y), margin.pairs(y, m), margin.lower(alpha, y)
-    tiny = OFF * np.minimum(C, np.abs(beta).max())[:, None]
+    tiny = OFF * np.minimum(C, np.maximum(NEAR * np.abs(beta).max(), LARGE))[:, None]
     if cost is oracle.Largest:
         rest = C[:, None] - beta.sum(axis=1, keepdims=True)
         below = short.max(axis=1, keepdims=True) - short
@@ -133,7 +140,7 @@ def _violation(machine: str, S: np.ndarray, y: np.ndarray, alpha: np.ndarray, C:
     return np.maximum(missing, -missing * (beta > tiny)).max(axis=1)
 
 
-def _disagreeing(model: Any, X: Any, S: np.ndarray) -> int:
+def _disagreeing(model: Any, X: Any, S: np.ndarray, rounding: np.ndarray) -> int:
     """Labels predicted otherwise than by the scores S, among rows whose best score is clearly the best."""
     if S.shape[1] == 1:
         best, clear = (S[:, 0] > 0).astype(int), np.abs(S[:, 0])
@@ -141,4 +148,4 @@ def _disagreeing(model: Any, X: Any, S: np.ndarray) -> int:
         ordered = np.sort(S, axis=1)
         best, clear = S.argmax(axis=1), ordered[:, -1] - ordered[:, -2]
     predicted = np.searchsorted(model.classes_, model.predict(X))
-    return int(np.count_nonzero((predicted != best) & (clear > 1e-6 * np.maximum(1, np.abs(S).max()))))
+    return int(np.count_nonzero((predicted != best) & (clear > 1e-6 + rounding)))

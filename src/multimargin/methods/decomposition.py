@@ -194,8 +194,8 @@ class Run:
                 eps *= 0.1
                 continue
             eps = self.tol
-            least = _HOPE * proof.gap if status is Status.STALLED and math.isfinite(dual) else 0.0
-            helped = falls(proof.dual + least, dual) or left < 0.5 * violation
+            slow = status is Status.STALLED and self.method.working_set.grows and math.isfinite(dual)
+            helped = falls(proof.dual + slow * _HOPE * proof.gap, dual) or left < 0.5 * violation
             # Far from what the loop saw, although it had started from the exact gradient of the proof before.
             rounded = _ROUNDED * self.tol < left and math.isfinite(dual) and status is Status.CONVERGED
             promoted = (rounded or not helped) and self.engine.promote()
