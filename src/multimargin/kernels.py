@@ -168,8 +168,8 @@ def _variance(X: Data, weight: FloatArray | None, team: Team, unit: float = 1.0)
         if not sp.issparse(part):
             return np.asarray(np.square(part - mean).mean(axis=1))
         stored = np.diff(part.indptr)
-        part.data = np.square(part.data - mean)
-        return np.asarray((np.ravel(part.sum(axis=1)) + (d - stored) * (mean * mean)) / d)
+        entries = sp.csr_array((np.square(part.data - mean), part.indices, part.indptr), shape=part.shape)
+        return np.asarray((np.ravel(entries.sum(axis=1)) + (d - stored) * (mean * mean)) / d)
 
     mean = average(lambda part: np.asarray(part.sum(axis=1)).ravel()) / d
     return average(squares)

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from scipy.linalg import lapack
 
 from ..problems.base import ON_BOUND
-from ..problems.crammer_singer import coefficients, simplex_point
+from ..problems.crammer_singer import coefficients, on_simplex, simplex_point
 from ..solution import falls
 from ..system.typing import Data, FloatArray, LabelArray
 from .tuning import Tuning
@@ -159,7 +159,7 @@ class _Newton:
         near = V > -point.C[:, None]  # all others get nothing
         z = np.where(near, point.C[:, None], 0.0)
         some = np.flatnonzero(np.count_nonzero(near, axis=1) > 1)
-        z[some] = _projected(V[some], point.C[some])
+        z[some] = on_simplex(V[some], point.C[some])
         return z
 
     def _search(
@@ -231,14 +231,6 @@ def _solved(M: FloatArray, rhs: FloatArray) -> FloatArray:
     M.flat[:: len(M) + 1] += 1.0
     factor, _ = lapack.dpotrf(M, lower=1, overwrite_a=1)
     return np.asarray(lapack.dpotrs(factor, rhs, lower=1)[0])
-
-
-def _projected(V: FloatArray, C: FloatArray) -> FloatArray:
-    """The nearest points with z ≥ 0, Σ_r z_r = C; the largest entry of each row of V is 0."""
-    mu = -np.sort(-V, axis=1)
-    pi = (np.cumsum(mu, axis=1) - C[:, None]) / np.arange(1, V.shape[1] + 1)
-    theta = pi[np.arange(len(V)), np.count_nonzero(mu > pi, axis=1) - 1]
-    return np.asarray(np.maximum(V - theta[:, None], 0.0))
 
 
 def _bases(free: np.ndarray, k: np.ndarray, of: np.ndarray) -> FloatArray:

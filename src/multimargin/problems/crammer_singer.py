@@ -56,12 +56,7 @@ class CrammerSinger(Problem):
     def project(self, w: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         # Niu & Yuan (3.4): w_ir = min(ŵ_ir + λ_i, C_i δ_{r,y}); in z this is the projection [D - θ]₊ on the
         # simplex: θ = π(ρ), π(k) = (Σ_{l≤k} μ_l - C)/k, ρ the last k with μ_k > π(k), μ the sorted D.
-        D = simplex_point(w, y, C)
-        D -= D.max(axis=1, keepdims=True)  # avoids cancellation and does not change the answer
-        mu = -np.sort(-D, axis=1)
-        pi = (np.cumsum(mu, axis=1) - C[:, None]) / np.arange(1, D.shape[1] + 1)
-        theta = pi[np.arange(len(D)), np.count_nonzero(mu > pi, axis=1) - 1]
-        return coefficients(np.maximum(D - theta[:, None], 0.0), y, C)
+        return coefficients(on_simplex(simplex_point(w, y, C), C), y, C)
 
     def vertex(self, G: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         rows, best = np.arange(len(y)), G.argmax(axis=1)
@@ -111,6 +106,15 @@ def simplex_point(alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray
     z = -alpha
     z[np.arange(len(y)), y] += C
     return z
+
+
+def on_simplex(D: FloatArray, C: FloatArray) -> FloatArray:
+    """The nearest points with z ≥ 0, Σ_r z_r = C_i, row by row."""
+    D = D - D.max(axis=1, keepdims=True)  # avoids cancellation and does not change the answer
+    mu = -np.sort(-D, axis=1)
+    pi = (np.cumsum(mu, axis=1) - C[:, None]) / np.arange(1, D.shape[1] + 1)
+    theta = pi[np.arange(len(D)), np.count_nonzero(mu > pi, axis=1) - 1]
+    return np.asarray(np.maximum(D - theta[:, None], 0.0))
 
 
 def coefficients(z: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
