@@ -8,6 +8,7 @@ callback's answer, a random seed). One process is a team of its own.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -19,7 +20,14 @@ Value = TypeVar("Value")
 
 
 class Team(ABC):
-    """All processes of a fit."""
+    """All processes of a fit.
+
+    Every verb must be called by all processes, in the same order. What it returns is the same in each of
+    them, to the last bit.
+    """
+
+    rank: int = 0  # the number of this process
+    size: int = 1
 
     @abstractmethod
     def sum(self, x: ArrayLike) -> FloatArray:
@@ -41,6 +49,22 @@ class Team(ABC):
     def agree(self, value: Value) -> Value:
         """The value of the first process."""
 
+    @abstractmethod
+    def join(self, mine: np.ndarray, counts: Sequence[int] | None = None) -> np.ndarray:
+        """The rows of every process's array, one process after the other.
+
+        The arrays differ in their number of rows at most. ``counts`` has these numbers, if they are known:
+        then one message is enough.
+        """
+
+    @abstractmethod
+    def collect(self, value: Value) -> list[Value]:
+        """Every process's value, in the order of ranks: small objects, which are pickled."""
+
+    def facts(self) -> dict[str, object]:
+        """What the messages have cost so far, for the trace."""
+        return {}
+
 
 class Solo(Team):
     """A team of one process."""
@@ -59,6 +83,12 @@ class Solo(Team):
 
     def agree(self, value: Value) -> Value:
         return value
+
+    def join(self, mine: np.ndarray, counts: Sequence[int] | None = None) -> np.ndarray:
+        return mine
+
+    def collect(self, value: Value) -> list[Value]:
+        return [value]
 
 
 SOLO = Solo()
