@@ -1,7 +1,7 @@
 """Which samples of a problem this process holds.
 
-Samples have ids 0..n-1 in the order of the ranks: a process holds the ids from ``first`` on, as many as it has
-rows. One process holds them all.
+Samples have ids 0..n-1 in the order of the ranks: a process holds the ids from ``first`` on, one per row that
+it has. One process holds them all.
 """
 
 from __future__ import annotations
