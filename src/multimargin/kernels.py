@@ -20,6 +20,7 @@ from sklearn.metrics.pairwise import manhattan_distances
 from .system.arithmetic import (
     as_float64,
     check_symmetric,
+    check_symmetric_shards,
     dense,
     dots,
     floating,
@@ -70,6 +71,15 @@ class Kernel(ABC):
     @abstractmethod
     def diagonal(self, A: Data) -> FloatArray:
         """Return K(a, a) for every row a of ``A``."""
+
+    def own_diagonal(self, X: Data, first: int) -> FloatArray:
+        """Return K(x, x) for the training samples that a process holds: the rows of ``X``.
+
+        ``first`` is the id of the first of them, so a precomputed kernel has its values of these samples
+        among each other in the columns from there on. For the values of any samples ``ids`` with the rows of
+        ``X`` take ``against``: of their rows, or for a precomputed kernel of the ids.
+        """
+        return self.diagonal(X)
 
     def block(self, X: Data, rows: IntArray, columns: IntArray | None = None) -> FloatArray:
         """Return the values between training samples ``rows`` and ``columns`` (all samples if None)."""
@@ -271,19 +281,28 @@ def _check_coef0(coef0: float) -> None:
 
 @dataclass(frozen=True)
 class Precomputed(Kernel):
-    """X is the matrix of kernel values: n × n to fit, n_new × n to predict."""
+    """X is the matrix of kernel values: n × n to fit, n_new × n to predict.
+
+    Each process of a team has the rows of its own samples, with a column for each of the n samples of all.
+    """
 
     pairwise: ClassVar[bool] = True
 
     def resolve(self, X: Data, weight: FloatArray | None = None, team: Team = SOLO) -> Self:
-        check_symmetric(X, "The precomputed kernel")
+        if team.size == 1:
+            check_symmetric(X, "The precomputed kernel")
+        else:
+            check_symmetric_shards(X, team, "The precomputed kernel")
         return self
 
     def between(self, A: Data, B: Data) -> FloatArray:
         raise TypeError("A precomputed kernel has values of training samples only, not of new pairs.")
 
     def diagonal(self, A: Data) -> FloatArray:
-        return np.array(A.diagonal(), dtype=np.float64)
+        return self.own_diagonal(A, 0)
+
+    def own_diagonal(self, X: Data, first: int) -> FloatArray:
+        return np.array(X.diagonal(first), dtype=np.float64)
 
     def block(self, X: Data, rows: IntArray, columns: IntArray | None = None) -> FloatArray:
         if not sp.issparse(X) and not X.flags.c_contiguous:

@@ -9,10 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
+from .shard import Shard
+from .team import Team
 from .typing import Data, FloatArray
 
 _ROWS_AT_ONCE = 4096  # converted to float64 at a time if only one number per row is needed
-_TILE_ROWS = 512  # and columns of a dense matrix that are compared with their mirror image at a time
+_TILE_ROWS = 512  # (and columns) of a matrix that are compared with their mirror image at a time
 # Asymmetry that counts as rounding, of the largest value: in float64 and in float32.
 _ASYMMETRY = {False: 1e-5, True: 1e-4}
 
@@ -65,6 +67,35 @@ def check_symmetric(K: Data, what: str) -> None:
         raise ValueError(
             f"{what} is not symmetric: K(a, b) and K(b, a) differ by up to {worst:.3g}, and the largest "
             f"value is {size:.3g}. A kernel needs K(a, b) = K(b, a)."
+        )
+
+
+def check_symmetric_shards(K: Data, team: Team, what: str) -> None:
+    """Raise unless K = Kᵀ, if each process has the rows of its own samples.
+
+    No process has a value and its mirror image, so sums are compared: Σ_b ±K(a, b) and Σ_b ±K(b, a) with the
+    same random signs. Differences of n values that are rounding add up as random numbers do, to √n times as
+    much. So a single wrong value must be √n times as wrong as in one process to be noticed, many need not.
+    """
+    shard = Shard(K.shape[0], team)
+    if shard.n != K.shape[1]:
+        raise ValueError(
+            f"{what} needs a column for each of the {shard.n} samples of all ranks, got {K.shape[1]} columns."
+        )
+    signs, last = np.random.default_rng(0).choice([-1.0, 1.0], shard.n), shard.first + shard.count
+    size, across, down = 0.0, [np.empty(0)], np.zeros(shard.n)
+    for first in range(0, shard.count, _TILE_ROWS):
+        part = as_float64(K[first : first + _TILE_ROWS])
+        size = max(size, float(abs(part).max()))
+        across.append(part @ signs)
+        down += signs[shard.first + first :][: part.shape[0]] @ part
+    differences = np.abs(team.sum(down)[shard.first : last] - np.concatenate(across))
+    worst, size = team.max(float(differences.max(initial=0.0))), team.max(size)
+    if worst > _ASYMMETRY[K.dtype == np.float32] * np.sqrt(shard.n) * size:
+        raise ValueError(
+            f"{what} is not symmetric: a sum of values ±K(a, b) over all b and the same sum of values "
+            f"±K(b, a) differ by {worst:.3g}, and the largest value is {size:.3g}. A kernel needs "
+            "K(a, b) = K(b, a)."
         )
 
 
