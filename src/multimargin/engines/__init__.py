@@ -4,19 +4,36 @@ from __future__ import annotations
 
 from .base import Engine, EngineOptions
 from .cpu import CpuEngine
+from .mpi.setting import Mpi
 from .reference import ReferenceEngine
 from .scorer import Scorer
+from .setting import OneProcess, Setting
 
 ENGINES: dict[str, type[Engine]] = {engine.name: engine for engine in (ReferenceEngine, CpuEngine)}
 
 
-def find_engine(name: str) -> type[Engine]:
-    """The engine of that name; "auto" is the fastest that runs everywhere."""
-    if name == "auto":
-        return CpuEngine
-    if name not in ENGINES:
-        raise ValueError(f"Unknown engine {name!r}. Use 'auto' or one of {', '.join(map(repr, ENGINES))}.")
-    return ENGINES[name]
+def find_engine(engine: str | Mpi) -> Setting:
+    """What ``engine`` stands for; "auto" is the fastest engine that runs everywhere."""
+    if isinstance(engine, Mpi):
+        return engine
+    if engine == "mpi":
+        return Mpi()
+    if engine == "auto":
+        return OneProcess(CpuEngine)
+    if not isinstance(engine, str) or engine not in ENGINES:
+        names = ", ".join(map(repr, ["auto", *ENGINES, "mpi"]))
+        raise ValueError(f"Unknown engine {engine!r}. Use one of {names}, or a multimargin.engines.Mpi.")
+    return OneProcess(ENGINES[engine])
 
 
-__all__ = ["ENGINES", "CpuEngine", "Engine", "EngineOptions", "ReferenceEngine", "Scorer", "find_engine"]
+__all__ = [
+    "ENGINES",
+    "CpuEngine",
+    "Engine",
+    "EngineOptions",
+    "Mpi",
+    "ReferenceEngine",
+    "Scorer",
+    "Setting",
+    "find_engine",
+]

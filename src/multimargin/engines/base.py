@@ -181,11 +181,6 @@ class Engine(ABC):
     def total_cost(self) -> float:
         """Σ_i C_i of the costs that are solved with; see ``solved_costs.py``."""
 
-    @staticmethod
-    def assemble() -> Team:
-        """The processes that will hold a problem together; asked before there is a task."""
-        return SOLO
-
     def agree(self, value: Value) -> Value:
         """What the first process of the team says: of its clock, its callbacks, its random numbers."""
         return self.team.agree(value)

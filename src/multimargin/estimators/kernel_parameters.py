@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..engines import find_engine
+from ..engines import Mpi, Setting, find_engine
 from ..engines.diagonal import kernel_diagonal
 from ..kernels import Kernel, make_kernel
 from ..methods.decomposition import Decomposition
-from ..methods.table import find_method
+from ..methods.table import PARALLEL, find_method
 from ..problems import PROBLEMS
 from ..system.team import Team
 from ..system.typing import Data, FloatArray
@@ -34,7 +34,7 @@ class KernelParameters(MachineClassifier):
     solver: str | Decomposition
     cache_size: float | str
     working_set_size: int | str
-    engine: str
+    engine: str | Mpi
     dtype: str
 
     def _check_params(self) -> None:
@@ -53,8 +53,20 @@ class KernelParameters(MachineClassifier):
         if self.working_set_size != "auto":
             check_integer("working_set_size", self.working_set_size, 1)
         make_kernel("poly", degree=self.degree, gamma=self.gamma, coef0=self.coef0)  # whether used or not
-        find_engine(self.engine)
+        self._setting()
         self._method()
+
+    def _setting(self) -> Setting:
+        """Where the fit runs: what ``engine`` means for this solver."""
+        if not (isinstance(self.solver, str) and self.solver in PARALLEL):
+            return find_engine(self.engine)
+        setting = find_engine("mpi" if self.engine == "auto" else self.engine)
+        if not isinstance(setting, Mpi):
+            raise ValueError(
+                f"solver={self.solver!r} is 'dasmc' on several processes: use engine='mpi', or "
+                f"solver='dasmc' with engine={self.engine!r}."
+            )
+        return setting
 
     def _make_kernel(self) -> Kernel:
         return make_kernel(self.kernel, degree=self.degree, gamma=self.gamma, coef0=self.coef0)

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..engines import EngineOptions, Scorer, find_engine
+from ..engines import EngineOptions, Mpi, Scorer
 from ..engines.base import Engine, Task
 from ..engines.diagonal import kernel_diagonal
 from ..engines.rounding import score_rounding
@@ -69,7 +69,8 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
         "c-svc" has a free bias by definition: use "auto" or "free".
     solver : str or Decomposition, default="auto"
         "auto" (fastest), a paper's method by name ("mcsvm", "ell-based", "dasmc", "msvmpack"; "vpdt" and
-        "svm-light" for c-svc), or a :class:`multimargin.Decomposition` built by hand.
+        "svm-light" for c-svc), or a :class:`multimargin.Decomposition` built by hand. "pdasmc" is
+        "dasmc" with ``engine="mpi"``.
     tol : float, default=1e-3
         Largest KKT violation allowed, in units of the margin; for "msvmpack" the duality gap, as a share of
         the primal (its authors' is 0.02). "auto" goes further on problems of at most 100 samples, which costs
@@ -83,7 +84,8 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
         MB (10**6 bytes) for kernel values: kept rows, blocks of working sets, and the copies and matrices
         that solvers make of them. It is a hard limit: what does not fit is computed again, and a method that
         needs more raises ``ValueError`` before it starts. The data, α, the gradient and a few MB of work
-        space come on top. "auto" is half of the free memory, and plenty for up to 512 samples.
+        space come on top. "auto" is half of the free memory, and plenty for up to 512 samples. With MPI each
+        process has a cache of this size; for "auto" they share the free memory.
     working_set_size : int or "auto", default="auto"
         Samples optimised together; "auto" is the method's own choice.
     shrinking : bool, default=True
@@ -92,12 +94,13 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
     class_weight : dict, "balanced" or None, default=None
         Factors of ``C`` for each class; 1 for a label that is not in the dict. "balanced" makes the total
         cost of all classes equal. It counts a row of weight 2 twice; ``SVC`` counts it once.
-    engine : {"auto", "cpu", "numpy"}, default="auto"
+    engine : {"auto", "cpu", "numpy", "mpi"} or Mpi, default="auto"
         What does the work: "cpu" is native and threaded; "numpy" is the plain specification, which is slow,
-        keeps no kernel rows but a small matrix, and always looks at all samples. Prediction is native in any
-        case.
+        keeps no kernel rows but a small matrix, and always looks at all samples. "mpi" is "cpu" in all
+        processes that ``mpiexec`` has started, each with a part of the rows; an object
+        :class:`multimargin.engines.Mpi` has its options. Prediction is native in any case, and needs no MPI.
     n_threads : int or None, default=None
-        Threads, BLAS included; None is every core.
+        Threads, BLAS included; None is every core. Processes of an MPI fit on the same host share its cores.
     dtype : {"auto", "float32", "float64"}, default="auto"
         Precision of kernel rows; "auto" is float32 if that is safe and pays. The dual state is always
         float64, and so is the final proof. How rows are computed is the data's choice: see ``X`` of ``fit``.
@@ -188,7 +191,7 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
         working_set_size: int | str = "auto",
         shrinking: bool = True,
         class_weight: dict[Any, float] | str | None = None,
-        engine: str = "auto",
+        engine: str | Mpi = "auto",
         n_threads: int | None = None,
         dtype: str = "auto",
         warm_start: bool = False,
@@ -247,7 +250,7 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
         """
         self._check_params()
         X, y = training_data(self, self._make_kernel(), X, y)
-        team = find_engine(self.engine).assemble()
+        team = self._setting().assemble()
         rows = self._rows(y, sample_weight, team)
         factors = class_factors(self.class_weight, rows.labels, rows.y, rows.weight, team)
         C = sample_costs(self.C, factors, rows.y, rows.weight)
@@ -297,8 +300,8 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
         method = self._method()
         seed = task.team.agree(self._seed())
         options = EngineOptions(
-            effective_threads(self.n_threads),
-            cache_bytes(self.cache_size, len(task.y)),
+            effective_threads(self.n_threads, task.team.ranks_on_host),
+            cache_bytes(self.cache_size, len(task.y), task.team),
             method.block_share,
             self.dtype,
             bool(self.shrinking),
@@ -311,7 +314,7 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
 
         def run(monitor: Monitor) -> Solution:
             nonlocal engine
-            engine = find_engine(self.engine)(task, options)
+            engine = self._setting()(task, options)
             monitor.trace.info["solver"] = self.solver if isinstance(self.solver, str) else repr(self.solver)
             return method.run(
                 engine,

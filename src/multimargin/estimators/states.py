@@ -14,6 +14,7 @@ from typing import Any
 import scipy.sparse as sp
 
 from .. import kernels
+from ..engines import Mpi
 from ..engines.base import LowRank
 from ..inner import SOLVERS, InteriorPoint
 from ..linear.stream import Stream
@@ -32,7 +33,7 @@ _KERNELS = (
     kernels.Precomputed,
     kernels.CallableKernel,
 )
-_OTHERS = (Decomposition, InteriorPoint, LowRank, Stream, Trace)
+_OTHERS = (Decomposition, InteriorPoint, LowRank, Mpi, Stream, Trace)
 _ALL: tuple[type[Any], ...] = (*_KERNELS, *PROBLEMS.values(), *RULES, *SOLVERS, *_OTHERS)
 CLASSES = {cls.__name__: cls for cls in _ALL}
 _SPARSE = (sp.csr_array, sp.csr_matrix)
@@ -51,7 +52,8 @@ def to_plain(value: Any) -> Any:
     if CLASSES.get(cls.__name__) is not cls:
         return value
     named = is_dataclass(cls)
-    state = {f.name: getattr(value, f.name) for f in fields(value)} if named else value.__getstate__()
+    stored = [f.name for f in fields(value) if f.metadata.get("stored", True)] if named else []
+    state = {name: getattr(value, name) for name in stored} if named else value.__getstate__()
     return {_KIND: cls.__name__} | {name: to_plain(part) for name, part in state.items()}
 
 

@@ -15,6 +15,9 @@ from ..problems import PROBLEMS
 from .decomposition import Decomposition
 from .working_sets import Gain, Growing, MaxViolator, Practical, Random, SvmLight
 
+# Niu & Yuan's DASMC: Algorithm 4 with Algorithm 3, stopped on ℓ; then its support vectors are settled.
+_DASMC = Decomposition(Practical(q=400, n_new=200), ProjectedGradient(), stop="gain", settle=True)
+
 METHODS: dict[str, Decomposition] = {
     # Crammer & Singer (2001): one sample per step, active set, cooling, fixed-point update.
     "mcsvm": Decomposition(
@@ -24,8 +27,8 @@ METHODS: dict[str, Decomposition] = {
     "ell-based": Decomposition(
         Gain(q=1, active_set=True, cooling="logarithmic"), CoordinateDescent("fixed-point")
     ),
-    # Niu & Yuan's DASMC: Algorithm 4 with Algorithm 3, stopped on ℓ; then its support vectors are settled.
-    "dasmc": Decomposition(Practical(q=400, n_new=200), ProjectedGradient(), stop="gain", settle=True),
+    "dasmc": _DASMC,
+    "pdasmc": _DASMC,  # their parallel program: the same method on several processes
     # Didiot & Lauer's MSVMpack: one step of Frank-Wolfe on a random chunk, until the duality gap is at most
     # tol of the primal (theirs is tol=0.02).
     "msvmpack": Decomposition(Random(q=10), FrankWolfe(), stop="gap"),
@@ -44,6 +47,8 @@ METHODS: dict[str, Decomposition] = {
         leap=LowRank(),
     ),
 }
+
+PARALLEL = frozenset({"pdasmc"})  # names that are for several processes only
 
 # Machines that need other parts under the same name: those with a box instead of a simplex; Crammer-Singer,
 # whose samples MSVMpack ranks.

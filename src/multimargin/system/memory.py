@@ -8,6 +8,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from .team import SOLO, Team
+
 CACHE_SHARE = 0.5  # of the free memory, for cache_size="auto"
 WHOLE_SAMPLES = 2048  # up to here the whole kernel matrix is small, and is treated as one block in float64
 _SMALL = 512  # samples; their kernel matrix and all its copies take a few MB
@@ -27,15 +29,20 @@ def available_bytes(root: Path = Path("/")) -> int:
         return _FALLBACK
 
 
-def cache_bytes(cache_size: float | str, n: int) -> int:
+def cache_bytes(cache_size: float | str, n: int, team: Team = SOLO) -> int:
     """Bytes for kernel rows of ``n`` samples: ``cache_size`` MB (10**6 bytes), or a share of the free memory.
 
-    For at most ``_SMALL`` samples the free memory is not read, because reading it takes longer than computing
-    their kernel matrix.
+    Processes on the same host share its memory evenly. All processes of the team get the same number, the
+    smallest. For at most ``_SMALL`` samples the free memory is not read, because reading it takes longer
+    than computing their kernel matrix.
     """
-    if cache_size == "auto":
-        return _SMALL_BYTES if n <= _SMALL else int(CACHE_SHARE * available_bytes())
-    return int(float(cache_size) * 10**6)
+    if cache_size != "auto":
+        mine = int(float(cache_size) * 10**6)
+    elif n <= _SMALL:
+        mine = _SMALL_BYTES
+    else:
+        mine = int(CACHE_SHARE * available_bytes() / team.ranks_on_host)
+    return -int(team.max(-mine))
 
 
 def _meminfo(root: Path) -> int | None:

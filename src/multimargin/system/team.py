@@ -8,8 +8,9 @@ callback's answer, a random seed). One process is a team of its own.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +29,7 @@ class Team(ABC):
 
     rank: int = 0  # the number of this process
     size: int = 1
+    ranks_on_host: int = 1  # processes of the team that share this host's cores and memory
 
     @abstractmethod
     def sum(self, x: ArrayLike) -> FloatArray:
@@ -61,6 +63,26 @@ class Team(ABC):
     def collect(self, value: Value) -> list[Value]:
         """Every process's value, in the order of ranks: small objects, which are pickled."""
 
+    def attempt(self, work: Callable[[], Value]) -> Value:
+        """What ``work`` returns here; if it fails in some process, an error in all of them.
+
+        ``work`` must not call any verb. The error is that of the first process that has one.
+        """
+        result, error = None, None
+        try:
+            result = work()
+        except Exception as failure:
+            error = failure
+        told = self.collect(None if error is None else (type(error), str(error)))
+        for rank, failed in enumerate(told):
+            if failed is not None:
+                raise _error_of(rank, *failed) from error
+        return cast("Value", result)
+
+    def together(self) -> AbstractContextManager[Any]:
+        """Context of a fit: an exception in one process ends all of them."""
+        return nullcontext()
+
     def facts(self) -> dict[str, object]:
         """What the messages have cost so far, for the trace."""
         return {}
@@ -89,6 +111,18 @@ class Solo(Team):
 
     def collect(self, value: Value) -> list[Value]:
         return [value]
+
+    def attempt(self, work: Callable[[], Value]) -> Value:
+        return work()
+
+
+def _error_of(rank: int, kind: type[Exception], message: str) -> Exception:
+    """The error of another process, of the same class if that can be made of a message alone."""
+    text = f"{message} (on rank {rank})"
+    try:
+        return kind(text)
+    except TypeError:
+        return RuntimeError(f"{kind.__name__}: {text}")
 
 
 SOLO = Solo()

@@ -40,15 +40,19 @@ class _Forks:
 _forks = _Forks()
 
 
-def effective_threads(n_threads: int | None) -> int:
-    """Return the number of threads to use; None means every core that this process may use."""
+def effective_threads(n_threads: int | None, ranks_on_host: int = 1) -> int:
+    """Return the number of threads to use.
+
+    None means every core that this process may use, shared with the other processes of its team on this host.
+    """
     if _forks.one_thread and n_threads is not None and n_threads > 1:
         warn_user(_FORK_ADVICE.format(n_threads), RuntimeWarning)
     if _forks.one_thread or not _core.openmp():
         return 1
     if n_threads is None:
         affinity = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-        return max(1, min(_cores(affinity, os.environ.get("LOKY_MAX_CPU_COUNT")), _core.max_threads()))
+        cores = _cores(affinity, os.environ.get("LOKY_MAX_CPU_COUNT"))
+        return max(1, min(cores // ranks_on_host, _core.max_threads()))
     return n_threads
 
 
