@@ -15,6 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ... import _core
+from ...system.shard import Shard
+from ...system.team import SOLO, Team
 from ...system.typing import Data
 
 LARGEST = 32767  # the integers of a grid lie in ±LARGEST
@@ -33,14 +35,16 @@ class Grid:
     binary: bool
 
     @classmethod
-    def find(cls, X: Data) -> Self | None:
-        """The coarsest grid that all values of ``X`` are on, or None."""
+    def find(cls, X: Data, team: Team = SOLO) -> Self | None:
+        """The coarsest grid that all values of ``X`` are on, those of the whole team, or None."""
         values = _values(X)
-        scale = 1.0 if np.issubdtype(values.dtype, np.integer) else _scale(values)
-        limits = None if scale is None else _range(values, scale)
-        if scale is None or limits is None:
+        scale = 1.0 if np.issubdtype(values.dtype, np.integer) else _scale(_sample(values, team))
+        if scale is None:
             return None
-        low, high = limits
+        limits = [limit for limit in team.collect(_range(values, scale)) if limit is not None]
+        if len(limits) < team.size:
+            return None
+        low, high = min(low for low, _ in limits), max(high for _, high in limits)
         if max(-low, high) > LARGEST:
             return None
         dtype = _smallest_dtype(low, high, values.dtype)
@@ -105,9 +109,15 @@ def _floating(values: np.ndarray) -> np.ndarray:
     return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
 
 
-def _scale(values: np.ndarray) -> float | None:
-    """The largest scale that fits a sample of the values: 1 for whole numbers, or a part of the smallest."""
-    sample = values[:: max(1, len(values) // _SAMPLE)][: 2 * _SAMPLE]
+def _sample(values: np.ndarray, team: Team) -> np.ndarray:
+    """Some of the values of all processes, the same as of one process that has them all."""
+    shard = Shard(len(values), team)
+    at = np.arange(0, shard.n, max(1, shard.n // _SAMPLE), dtype=np.int64)[: 2 * _SAMPLE]
+    return shard.take(at, values[shard.mine(at)[1]])
+
+
+def _scale(sample: np.ndarray) -> float | None:
+    """The largest scale that fits a sample of values: 1 for whole numbers, or a part of the smallest."""
     sizes = np.abs(sample[sample != 0])
     if not len(sizes) or _core.grid_range(sizes, 1.0) is not None:
         return 1.0
@@ -115,7 +125,7 @@ def _scale(values: np.ndarray) -> float | None:
     if smallest < _TINY or largest > 1 / _TINY:
         return None
     probe = np.ascontiguousarray(sizes[:: max(1, len(sizes) // _PROBE)])
-    rounding = 4 * float(np.finfo(values.dtype).eps)
+    rounding = 4 * float(np.finfo(sample.dtype).eps)
     for divisor in range(1, _DIVISORS + 1):
         scale = _rounded(smallest / divisor, rounding)
         if largest > scale * LARGEST:

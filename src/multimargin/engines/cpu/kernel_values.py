@@ -63,11 +63,9 @@ class KernelValues(ABC):
         return self.task.kernel.diagonal(self.task.X)
 
     @property
+    @abstractmethod
     def rows_at_once(self) -> int:
         """Rows computed in one call: short enough that Ctrl-C is heard within a second."""
-        return max(
-            1, int(work.KERNEL_ROWS_CALL / (self.n * (features_per_sample(self.task.X) + work.KERNEL_VALUE)))
-        )
 
     @abstractmethod
     def fill(self, ids: IntArray, store: np.ndarray, slots: IntArray) -> None:
@@ -128,7 +126,8 @@ class NativeValues(KernelValues):
     def __init__(self, task: Task, options: EngineOptions) -> None:
         super().__init__(task, options)
         dtype = "float64" if self.dtype == np.float64 else options.dtype
-        self._layout = Layout.plan(task.kernel, task.X, dtype)
+        self._layout = Layout.plan(task.kernel, task.X, dtype, task.team)
+        self._features = features_per_sample(task.X, task.team)
         self._spec = self._layout.spec(task.offset)
         self._samples = self._layout.samples(task.X)
         self.form, self.exact = self._layout.describe(), self._layout.exact
@@ -136,7 +135,11 @@ class NativeValues(KernelValues):
     @property
     def work(self) -> float:
         """What a value costs, in multiplications."""
-        return self._layout.work(self.task.X)
+        return self._layout.work(self._features)
+
+    @property
+    def rows_at_once(self) -> int:
+        return max(1, int(work.KERNEL_ROWS_CALL / (self.n * (self._features + work.KERNEL_VALUE))))
 
     def fill(self, ids: IntArray, store: np.ndarray, slots: IntArray) -> None:
         X = self._samples

@@ -6,12 +6,16 @@
 - dense otherwise: row-major, products by BLAS; RBF distances by ‖a‖² + ‖b‖² - 2a·b on centred features;
 - sparse: CSR with a native CSC copy, so that a product visits only features both samples have;
 - dense or sparse, if rounding would show in distances by products (``precision.py``): direct differences.
+
+The processes of a team choose one layout from the samples of all, as one process would that has them all.
+Every choice is made from numbers of the whole team, so that all processes then ask for the same ones.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.linalg.cython_blas
@@ -20,7 +24,7 @@ import scipy.sparse as sp
 from ... import _core
 from ...inner import work
 from ...kernels import Kernel, Polynomial
-from ...system.data import features_per_sample
+from ...system.team import SOLO, Team
 from ...system.typing import Data, FloatArray
 from .grids import Grid
 from .precision import (
@@ -60,42 +64,45 @@ class Layout:
     grid: Grid | None = None  # of "integer" and "binary"
 
     @classmethod
-    def plan(cls, kernel: Kernel, X: Data, dtype: str) -> Layout:
-        """The layout for training data ``X``; unless ``dtype`` is "float64", in float32 if that is safe."""
-        return cls.of_grid(kernel, X) or cls.of_floats(kernel, X, dtype)
+    def plan(cls, kernel: Kernel, X: Data, dtype: str, team: Team = SOLO) -> Layout:
+        """The layout for training data ``X``; unless ``dtype`` is "float64", in float32 if that is safe.
+
+        The rows of all processes have one form (``system.data.same_form``).
+        """
+        return cls.of_grid(kernel, X, team) or cls.of_floats(kernel, X, dtype, team)
 
     @classmethod
-    def of_grid(cls, kernel: Kernel, X: Data) -> Layout | None:
+    def of_grid(cls, kernel: Kernel, X: Data, team: Team = SOLO) -> Layout | None:
         """The integer layout, if the data and the kernel allow one."""
-        share = X.nnz / max(1, X.shape[0] * X.shape[1]) if sp.issparse(X) else 1.0
-        if share < _BINARY_SHARE:
+        stored = _Stored.count(X, team)
+        if stored.share < _BINARY_SHARE:
             return None
-        grid = Grid.find(X)
+        grid = Grid.find(X, team)
         if grid is None:
             return None
-        if grid.binary and _affordable(X, copies=1):
+        if grid.binary and stored.affords(copies=1):
             return cls(kernel, "binary", grid.dtype, grid=grid)
-        if kernel.native == "laplacian" or share < _DENSE_SHARE * grid.dtype.itemsize or not _fast(X):
+        narrow = stored.share < _DENSE_SHARE * grid.dtype.itemsize
+        if kernel.native == "laplacian" or narrow or not _fast(X, team):
             return None
-        return (
-            cls(kernel, "integer", grid.dtype, grid=grid) if _affordable(X, 2 * grid.dtype.itemsize) else None
-        )
+        affordable = stored.affords(2 * grid.dtype.itemsize)
+        return cls(kernel, "integer", grid.dtype, grid=grid) if affordable else None
 
     @classmethod
-    def of_floats(cls, kernel: Kernel, X: Data, dtype: str) -> Layout:
+    def of_floats(cls, kernel: Kernel, X: Data, dtype: str, team: Team = SOLO) -> Layout:
         """The floating-point layout."""
         shift_invariant = kernel.native in ("rbf", "laplacian")
         if sp.issparse(X):
-            far = shift_invariant and not sparse_reach(kernel, X) <= FLOAT64_REACH
+            far = shift_invariant and not sparse_reach(kernel, X, team) <= FLOAT64_REACH
             return cls(kernel, "sparse direct" if far else "sparse", np.promote_types(X.dtype, _FLOAT32))
-        single = dtype != "float64" and within_float32(kernel, X)
+        single = dtype != "float64" and within_float32(kernel, X, team)
         if not shift_invariant:
             return cls(kernel, "product", _FLOAT32 if single else _FLOAT64)
         direct = kernel.native == "laplacian" or X.shape[1] <= DIRECT_FEATURES
         if direct and not single:
             return cls(kernel, "direct", _FLOAT64)
-        center = centre_of(X)
-        reach = dense_reach(kernel, X, center)
+        center = centre_of(X, team)
+        reach = dense_reach(kernel, X, center, team)
         if not reach <= FLOAT64_REACH:
             return cls(kernel, "direct", _FLOAT64)
         layout = cls(kernel, "direct" if direct else "product", _FLOAT32, center)
@@ -140,9 +147,11 @@ class Layout:
             return None
         return replace(self, form="integer", dtype=np.dtype(np.int16), grid=self.grid.widened())
 
-    def work(self, X: Data) -> float:
-        """Roughly the arithmetic of a kernel value of ``X``, in multiplications of floating-point numbers."""
-        features = features_per_sample(X)
+    def work(self, features: float) -> float:
+        """Roughly the arithmetic of a kernel value, in multiplications of floating-point numbers.
+
+        ``features`` is how many values a sample has (``system.data.features_per_sample``).
+        """
         return work.KERNEL_VALUE + features / (1 if self.grid is None else work.INTEGERS)
 
     def spec(self, offset: float) -> _core.KernelSpec:
@@ -180,20 +189,42 @@ class Layout:
         return _core.dense_product(np.ascontiguousarray(rows, dtype=self.dtype))
 
 
-def _affordable(X: Data, copies: int) -> bool:
-    """Whether ``copies`` bytes for every feature of every sample are in proportion to sparse data."""
-    if not sp.issparse(X):
-        return True
-    stored = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
-    return bool(copies * X.shape[0] * X.shape[1] <= max(_SMALL_BYTES, _MOST_TIMES * stored))
+@dataclass(frozen=True)
+class _Stored:
+    """What the data of all processes store, and in how many bytes."""
+
+    entries: float
+    of: float  # as dense data
+    nbytes: float
+
+    @classmethod
+    def count(cls, X: Data, team: Team) -> Self:
+        """Look at ``X``; of dense data every value is stored, and no copy of them is out of proportion."""
+        if not sp.issparse(X):
+            return cls(1.0, 1.0, math.inf)
+        starts = X.indptr[1:] if team.rank else X.indptr  # as many as one process has for all rows
+        nbytes = X.data.nbytes + X.indices.nbytes + starts.nbytes
+        return cls(*map(float, team.sum([X.nnz, X.shape[0] * X.shape[1], nbytes])))
+
+    @property
+    def share(self) -> float:
+        """The share of the values that is stored."""
+        return self.entries / max(1.0, self.of)
+
+    def affords(self, copies: int) -> bool:
+        """Whether ``copies`` bytes for every feature of every sample are in proportion to the data.
+
+        No process of a team then needs more than one process would for all samples.
+        """
+        return copies * self.of <= max(_SMALL_BYTES, _MOST_TIMES * self.nbytes)
 
 
-def _fast(X: Data) -> bool:
-    """Whether integer products beat floating-point ones on this machine."""
-    if _core.integer_simd() != "portable":
+def _fast(X: Data, team: Team) -> bool:
+    """Whether integer products beat floating-point ones on the machines of the team."""
+    if not team.max(float(_core.integer_simd() == "portable")):
         return True
-    filled = X.nnz if sp.issparse(X) else np.count_nonzero(X)
-    return bool(filled < _PORTABLE_SHARE * X.shape[0] * X.shape[1])
+    filled, values = team.sum([X.nnz if sp.issparse(X) else np.count_nonzero(X), X.shape[0] * X.shape[1]])
+    return bool(filled < _PORTABLE_SHARE * values)
 
 
 def _integer_samples(whole: Data, scale: float) -> _core.Samples:

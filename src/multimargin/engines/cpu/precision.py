@@ -9,16 +9,20 @@ distance is computed:
 
 A bound for the samples on one side is enough. A sample farther away than twice the largest norm has a
 distance as large as its own norm, and then g is only wrong by a few roundings of itself.
+
+With a team, what is found is that of the samples of all its processes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 import scipy.sparse as sp
 
 from ...kernels import Kernel
+from ...system.team import SOLO, Team
 from ...system.typing import Data, FloatArray
 
 # The largest gamma · norm of a sample (the squared norm, for L1 distances the L1 norm) at which products in
@@ -34,9 +38,9 @@ _DEVIATIONS = 6.0  # so many standard deviations of a sum of roundings are its b
 _ROWS_AT_ONCE = 4096
 
 
-def within_float32(kernel: Kernel, X: Data) -> bool:
+def within_float32(kernel: Kernel, X: Data, team: Team = SOLO) -> bool:
     """Whether squares of the values, and the distances or products that matter, are numbers in float32."""
-    return _gamma(kernel) <= _FLOAT32_GAMMA and _largest(X) <= _FLOAT32_LARGEST
+    return _gamma(kernel) <= _FLOAT32_GAMMA and team.max(_largest(X)) <= _FLOAT32_LARGEST
 
 
 def float32_suffices(kernel: Kernel, reach: float, direct: bool) -> bool:
@@ -55,14 +59,14 @@ def float32_score_error(reach: float, direct: bool, coef: FloatArray) -> float:
     return float(_DEVIATIONS * value * np.sqrt(np.square(coef).sum(axis=0).max(initial=0.0)))
 
 
-def centre_of(X: Data) -> FloatArray:
+def centre_of(X: Data, team: Team = SOLO) -> FloatArray:
     """The mean of the rows; infinite or NaN if their sum overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(X.mean(axis=0, dtype=np.float64))
+        return np.asarray(team.sum(X.sum(axis=0, dtype=np.float64)) / team.sum(X.shape[0]))
 
 
-def dense_reach(kernel: Kernel, X: Data, center: FloatArray) -> float:
-    """The largest gamma · norm of the rows about ``center``; infinite or NaN if that overflows."""
+def dense_reach(kernel: Kernel, X: Data, center: FloatArray, team: Team = SOLO) -> float:
+    """The largest gamma · norm of the rows about ``center``; infinite if that overflows."""
     largest = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         for part in _parts(X):
@@ -72,19 +76,21 @@ def dense_reach(kernel: Kernel, X: Data, center: FloatArray) -> float:
             else:
                 norms = np.einsum("ij,ij->i", rows, rows)
             largest = np.maximum(largest, norms.max(initial=0.0))
-    return float(_gamma(kernel) * largest)
+    reach = float(_gamma(kernel) * largest)
+    return team.max(math.inf if math.isnan(reach) else reach)
 
 
-def sparse_reach(kernel: Kernel, X: Data) -> float:
+def sparse_reach(kernel: Kernel, X: Data, team: Team = SOLO) -> float:
     """The largest gamma · norm of sparse rows, or an upper bound that is small enough."""
-    gamma, largest, entries = _gamma(kernel), _largest(X), float(np.diff(X.indptr).max(initial=0))
+    gamma, largest = _gamma(kernel), team.max(_largest(X))
+    entries = team.max(float(np.diff(X.indptr).max(initial=0)))
     power = 1 if kernel.native == "laplacian" else 2
     with np.errstate(over="ignore"):
         bound = gamma * np.float64(largest) ** power * entries
         if bound <= FLOAT64_REACH:
             return float(bound)
         norms = (np.abs(part.astype(np.float64)).power(power).sum(axis=1).max() for part in _parts(X))
-        return float(gamma * max(norms, default=0.0))
+        return team.max(float(gamma * max(norms, default=0.0)))
 
 
 def _gamma(kernel: Kernel) -> float:

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from ... import _core
 from ...inner import work
 from ...kernels import Kernel
+from ...system.data import features_per_sample
 from ...system.typing import Data, FloatArray
 from .layouts import Layout
 
@@ -68,7 +69,7 @@ class LaidOutScorer:
         if not dense and not sp.issparse(X):
             X = sp.csr_array(X)
         most = max(1, _DENSE_VALUES // X.shape[1]) if dense and sp.issparse(X) else n
-        for begin, end in self._scorer(0).steps(n, self.layouts[0].work(X)):
+        for begin, end in self._scorer(0).steps(n, self.layouts[0].work(features_per_sample(X))):
             for first in range(begin, end, most):
                 last = min(first + most, end)
                 part = X[first:last]
