@@ -1,0 +1,240 @@
+"""The ranks of MPI as a team. This is the only file that imports mpi4py, when a team is assembled.
+
+A sum adds the ranks' parts in the order of the ranks, whatever the network does: all ranks get the same bits,
+and get them again in the next run.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import zlib
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ... import _core
+from ...system.team import Team, Value
+from ...system.threads import effective_threads
+from ...system.typing import FloatArray, IntArray
+from .messages import Count, Messages, in_order, raw
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+_LONG = 1 << 16  # bytes of a sum from which each rank adds one part of it for all
+_SLOT = 128  # bytes of a pickled value that travels in the first message
+_HEAD = 8  # of them, its length
+_PAIR = np.dtype([("score", np.float64), ("id", np.int64)])
+_KINDS = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "U": "strings", "T": "strings"}
+
+
+class MpiTeam(Team):
+    """All ranks of a communicator, which is duplicated: messages of the user's own do not mix with ours.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+        Its ranks are the team. All of them must make the team at the same time.
+
+    Attributes
+    ----------
+    hosts : list of str
+        The name of each rank's host.
+    ranks_on_host : int
+        Ranks that share this rank's host.
+    uniform : bool
+        Whether all ranks run the same versions of this package, NumPy and SciPy with the same instruction set
+        and number of threads: then the same computation gives the same bits on each.
+    """
+
+    def __init__(self, comm: MPI.Comm) -> None:
+        mpi = _mpi()
+        self.rank, self.size = comm.Get_rank(), comm.Get_size()
+        neighbours = comm.Split_type(mpi.COMM_TYPE_SHARED)
+        self.ranks_on_host = neighbours.Get_size()
+        neighbours.Free()
+        self._messages = Messages(comm.Dup(), crowded=self.ranks_on_host > _cores())
+        self._either = mpi.BOR
+        self.hosts: list[str] = self.collect(mpi.Get_processor_name())
+        self.uniform = len(set(self.collect(_build()))) == 1
+        self._messages.reset()
+        self.timeout = 60.0
+
+    @classmethod
+    def assemble(cls, comm: MPI.Comm | None = None, timeout: float = 60.0) -> MpiTeam:
+        """The team of a communicator, by default of all ranks; it is made once and kept.
+
+        ``timeout`` is the number of seconds after which a silent rank is taken for lost.
+        """
+        mpi = _mpi()
+        comm = mpi.COMM_WORLD if comm is None else comm
+        key = _key()
+        team = comm.Get_attr(key)
+        if not isinstance(team, MpiTeam):
+            team = cls(comm)
+            comm.Set_attr(key, team)
+        team.timeout = timeout
+        return team
+
+    @property
+    def counts(self) -> dict[str, Count]:
+        """Messages and bytes of each verb. Those received are the whole receive buffer."""
+        return self._messages.counts
+
+    def sum(self, x: ArrayLike) -> FloatArray:
+        mine = np.ascontiguousarray(x, dtype=np.float64).reshape(np.shape(x))
+        if self.size == 1:
+            return mine
+        if mine.nbytes > _LONG:
+            return self._messages.add("sum", mine.reshape(-1)).reshape(mine.shape)
+        return in_order(self._messages.gather("sum", mine))
+
+    def max(self, x: float) -> float:
+        """The largest ``x``; NaN if one of them is."""
+        if self.size == 1:
+            return x
+        return float(self._messages.gather("max", np.array([x], dtype=np.float64)).max())
+
+    def union(self, values: np.ndarray) -> np.ndarray:
+        parts = self._collect("union", np.unique(values))
+        kinds = [_KINDS.get(part.dtype.kind, str(part.dtype)) for part in parts]
+        filled = [k for k, part in enumerate(parts) if len(part)]
+        if not filled:
+            return parts[0]
+        others = [k for k in filled if kinds[k] != kinds[filled[0]]]
+        if others:
+            a, b = filled[0], others[0]
+            raise ValueError(
+                f"Labels must be of one kind on all ranks: rank {a} has {kinds[a]} such as {parts[a][0]!r}, "
+                f"and rank {b} has {kinds[b]} such as {parts[b][0]!r}."
+            )
+        return np.unique(np.concatenate([parts[k] for k in filled]))
+
+    def top(self, ids: IntArray, score: FloatArray, k: int) -> IntArray:
+        mine = np.zeros(k, dtype=_PAIR)  # a score of 0 means: no more of them
+        best = _best(ids, score, k)
+        mine["id"][: len(best)], mine["score"][: len(best)] = ids[best], score[best]
+        if self.size > 1:
+            mine = self._messages.gather("top", raw(mine)).reshape(-1).view(_PAIR)
+        return np.array(mine["id"][_best(mine["id"], mine["score"], k)], dtype=np.int64)
+
+    def agree(self, value: Value) -> Value:
+        return value if self.size == 1 else self._agree(value)
+
+    def _agree(self, value: Any) -> Any:
+        slot = np.zeros(_SLOT, dtype=np.uint8)
+        data = b""
+        if self.rank == 0:
+            data = pickle.dumps(value, protocol=5)
+            _write(slot, data)
+        slot = self._messages.combine("agree", slot, self._either)
+        length = int(slot[:_HEAD].view(np.int64)[0])
+        if length <= _SLOT - _HEAD:
+            return _unpickle(slot[_HEAD:])
+        long = np.frombuffer(bytearray(data or length), dtype=np.uint8)
+        self._messages.broadcast("agree", long)
+        return value if self.rank == 0 else _unpickle(long)
+
+    def join(self, mine: np.ndarray, counts: Sequence[int] | None = None) -> np.ndarray:
+        if self.size == 1:
+            return mine
+        if mine.dtype.hasobject:
+            return np.concatenate(self._collect("join", mine))
+        if counts is None:
+            counts = self._row_counts(mine)
+        row = mine.dtype.itemsize * int(np.prod(mine.shape[1:]))
+        joined = self._messages.join("join", raw(mine), [int(count) * row for count in counts])
+        return joined.view(mine.dtype).reshape(int(sum(counts)), *mine.shape[1:])
+
+    def _row_counts(self, mine: np.ndarray) -> list[int]:
+        form = zlib.crc32(repr((mine.dtype, mine.shape[1:])).encode())
+        heads = self._messages.gather("join", np.array([len(mine), form], dtype=np.int64))
+        if len(set(heads[:, 1].tolist())) > 1:
+            raise ValueError(
+                "Arrays can be joined if they differ in their number of rows only: on this rank it is of "
+                f"type {mine.dtype} with rows of shape {mine.shape[1:]}, on another rank it is not."
+            )
+        return [int(rows) for rows in heads[:, 0]]
+
+    def collect(self, value: Value) -> list[Value]:
+        return self._collect("collect", value)
+
+    def _collect(self, verb: str, value: Value) -> list[Value]:
+        """In one message if all values are small, else in two."""
+        data = pickle.dumps(value, protocol=5)
+        slot = np.zeros(_SLOT, dtype=np.uint8)
+        _write(slot, data)
+        slots = self._messages.gather(verb, slot)
+        lengths = slots[:, :_HEAD].copy().view(np.int64)[:, 0].tolist()
+        if max(lengths) <= _SLOT - _HEAD:
+            return [_unpickle(slot[_HEAD:]) for slot in slots]
+        joined = self._messages.join(verb, np.frombuffer(data, dtype=np.uint8), lengths)
+        ends = np.cumsum(lengths)
+        return [_unpickle(joined[end - n : end]) for end, n in zip(ends, lengths, strict=True)]
+
+    def facts(self) -> dict[str, object]:
+        counts = self._messages.counts.values()
+        return {
+            "ranks": self.size,
+            "hosts": len(set(self.hosts)),
+            "messages": sum(count.messages for count in counts),
+            "bytes_sent": sum(count.sent for count in counts),
+            "bytes_received": sum(count.received for count in counts),
+            "seconds_waited": self._messages.seconds,
+        }
+
+
+def _mpi() -> Any:
+    try:
+        from mpi4py import MPI
+    except ImportError as error:
+        message = (
+            "engine='mpi' needs mpi4py and an MPI library, and mpi4py could not be imported "
+            f'({error}). pip install "multimargin[mpi]" installs both.'
+        )
+        raise ImportError(message) from error
+    return MPI
+
+
+_keys: list[int] = []
+
+
+def _key() -> int:
+    """The attribute of a communicator under which its team is kept."""
+    if not _keys:
+        _keys.append(_mpi().Comm.Create_keyval())
+    return _keys[0]
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _build() -> tuple[object, ...]:
+    """What decides about the bits of a computation."""
+    versions = [version(name) for name in ("multimargin", "numpy", "scipy")]
+    return (*versions, _core.instruction_set(), _core.integer_simd(), effective_threads(None))
+
+
+def _best(ids: IntArray, score: FloatArray, k: int) -> IntArray:
+    """Places of the ``k`` largest positive scores, largest first; among equals the smallest id first."""
+    places = np.flatnonzero(score > 0)
+    if k < len(places):
+        bar = np.partition(score[places], len(places) - k)[len(places) - k] if k else np.inf
+        places = places[score[places] >= bar]
+    return np.asarray(places[np.lexsort((ids[places], -score[places]))][:k])
+
+
+def _write(slot: np.ndarray, data: bytes) -> None:
+    """The length of the pickled value, and the value if there is space for it."""
+    slot[:_HEAD].view(np.int64)[0] = len(data)
+    if len(data) <= _SLOT - _HEAD:
+        slot[_HEAD : _HEAD + len(data)] = np.frombuffer(data, dtype=np.uint8)
+
+
+def _unpickle(data: np.ndarray) -> Any:
+    return pickle.loads(data.data)
