@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels import Kernel
+from ..system.shard import Shard
+from ..system.team import Team
 from ..system.typing import Data, FloatArray
 from ..system.warn import warn_user
 from .base import Task
@@ -12,13 +14,27 @@ from .base import Task
 TINY_DIAGONAL = 1e-12  # K_ii is at least this share of the largest, unless it is zero
 
 
-def kernel_diagonal(kernel: Kernel, X: Data) -> FloatArray:
-    """K(x, x) of every sample, which must be numbers."""
-    return _checked(kernel.diagonal(X))
+def kernel_diagonal(kernel: Kernel, X: Data, team: Team) -> FloatArray:
+    """K(x, x) of every sample that this process holds; those of all processes must be numbers."""
+    first = Shard(X.shape[0], team).first
+    return _checked(team.attempt(lambda: kernel.own_diagonal(X, first)), team)
 
 
-def _checked(values: FloatArray) -> FloatArray:
-    if not np.isfinite(values).all():
+def mean_log(values: FloatArray, team: Team, weight: FloatArray | None = None) -> float | None:
+    """The mean logarithm of the positive values of all processes; None if there are none.
+
+    A value of ``weight`` 2 counts as two. The exponential is their geometric mean: a typical K(x, x) if
+    these differ by orders of magnitude.
+    """
+    positive = values > 0
+    logs = np.log(values[positive])
+    mine = (logs.sum(), len(logs)) if weight is None else (weight[positive] @ logs, weight[positive].sum())
+    total, count = map(float, team.sum(mine))
+    return total / count if count else None
+
+
+def _checked(values: FloatArray, team: Team) -> FloatArray:
+    if team.max(float(not np.isfinite(values).all())):
         raise ValueError(
             "The kernel overflows on some samples (K(x, x) is not finite). Scale the features or "
             "change the kernel's parameters."
@@ -28,14 +44,15 @@ def _checked(values: FloatArray) -> FloatArray:
 
 def exact_diagonal(task: Task, values: FloatArray) -> FloatArray:
     """The diagonal in float64, without values too small to divide by; ``values`` are K_ii."""
-    diagonal = _checked(values + task.offset)
-    if (values < 0).any():
+    team = task.team
+    diagonal = _checked(values + task.offset, team)
+    if team.max(float((values < 0).any())) and team.rank == 0:
         warn_user(
             "The kernel is not positive semidefinite: K(x, x) is negative for some samples. The solver "
             "finds a stationary point, and the duality gap proves nothing.",
             UserWarning,
         )
-    least = TINY_DIAGONAL * task.team.max(float(diagonal.max(initial=0.0)))
+    least = TINY_DIAGONAL * team.max(float(diagonal.max(initial=0.0)))
     diagonal = np.where(diagonal > 0, np.maximum(diagonal, least), 0.0)
     ridge = task.problem.ridge(task.C)
     return diagonal if ridge is None else np.asarray(diagonal + ridge)

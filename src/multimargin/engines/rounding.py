@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..system.shard import Shard
 from ..system.typing import FloatArray, IntArray
 from .base import Task
 
@@ -13,11 +14,16 @@ def score_rounding(task: Task, ids: IntArray, coef: FloatArray) -> float:
 
     K(x_i, x_j) is rounded relative to √(K_ii K_jj), which is what its terms can add up to, and roundings of
     different support vectors add up as random numbers do. A callable's own rounding is not known: 0.
+
+    Every process of a team gives all support vectors, and looks at those that it holds.
     """
-    kernel = task.kernel
+    kernel, X, team = task.kernel, task.X, task.team
     if not len(ids) or (kernel.native is None and not kernel.pairwise):
         return 0.0
-    diagonal = kernel.diagonal(task.X)[ids] if kernel.pairwise else kernel.diagonal(task.X[ids])
-    diagonal = np.abs(diagonal + task.offset)
-    spread = np.sqrt((diagonal[:, None] * np.square(coef)).sum(axis=0).max())
-    return float(np.finfo(np.float64).eps * np.sqrt(diagonal.max()) * spread)
+    shard = Shard(X.shape[0], team)
+    places, rows = shard.mine(ids)
+    values = kernel.own_diagonal(X, shard.first)[rows] if kernel.pairwise else kernel.diagonal(X[rows])
+    diagonal = np.abs(values + task.offset)
+    spread = np.sqrt(team.sum((diagonal[:, None] * np.square(coef[places])).sum(axis=0)).max())
+    largest = team.max(float(diagonal.max(initial=0.0)))
+    return float(np.finfo(np.float64).eps * np.sqrt(largest) * spread)

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..system.typing import FloatArray, LabelArray
 from .base import Task
+from .diagonal import mean_log
 
 _LARGE = 1e6  # C_i times the geometric mean of the K_ii above which costs are capped
 _FIRST, _RAISE = 1e4, 10.0  # the first cap, in the same unit; factor of the next
@@ -26,11 +27,10 @@ class SolvedCosts:
 
     def __init__(self, task: Task, diagonal: FloatArray) -> None:
         self.asked, self.team, self._problem, self._cap = task.C, task.team, task.problem, math.inf
-        positive = diagonal[diagonal > 0]
-        logs, count = self.team.sum(np.log(positive).sum()), self.team.sum(len(positive))
+        typical = mean_log(diagonal, self.team)
         with np.errstate(over="ignore"):  # the inverse of a tiny kernel value: then no cost is large
-            unit = float(np.exp(-logs / count)) if count else math.inf
-        if self.team.max(float(task.C.max())) > _LARGE * unit:
+            unit = math.inf if typical is None else float(np.exp(-typical))
+        if self.team.max(float(task.C.max(initial=0.0))) > _LARGE * unit:
             start = 0.0 if task.start is None else float(np.abs(task.start[1]).max(initial=0.0))
             self._cap = max(_FIRST * unit, 2.0 * self.team.max(start) / _NEAR)
         self.solved = np.minimum(task.C, self._cap)

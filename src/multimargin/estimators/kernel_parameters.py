@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..engines import Mpi, Setting, find_engine
-from ..engines.diagonal import kernel_diagonal
+from ..engines.diagonal import kernel_diagonal, mean_log
 from ..kernels import Kernel, make_kernel
 from ..methods.decomposition import Decomposition
 from ..methods.table import PARALLEL, find_method
@@ -87,12 +87,8 @@ class KernelParameters(MachineClassifier):
         dear = kernel.native is None and not kernel.pairwise
         if self.bias != "auto" or kernel.bounded or dear:
             return 1.0
-        diagonal = kernel_diagonal(kernel, X)
-        positive = diagonal > 0
-        count = float(team.sum(weight[positive].sum()))
-        return (
-            float(np.exp(team.sum(weight[positive] @ np.log(diagonal[positive])) / count)) if count else 1.0
-        )
+        typical = mean_log(kernel_diagonal(kernel, X, team), team, weight)
+        return 1.0 if typical is None else float(np.exp(typical))
 
     def _method(self) -> Decomposition:
         free = self._kind_of_bias() == "free"

@@ -277,7 +277,7 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
         kind = self._kind_of_bias()
         offset = self._bias_constant(kernel, X, weight, team) if kind == "regularized" else 0.0
         if kind == "free" and not problem.balanced:
-            offset = proximal_weight(kernel_diagonal(kernel, X), C, len(labels), team)
+            offset = proximal_weight(kernel_diagonal(kernel, X, team), C, len(labels), team)
         bias = self._class_bias if start is not None and kind == "free" else None
         return Task(problem, kernel, X, y, C, offset, start, bias, team)
 
