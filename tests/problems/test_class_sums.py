@@ -9,7 +9,7 @@ from scipy.optimize import linprog, minimize
 
 from multimargin.problems import PROBLEMS, CrammerSinger, Problem, flows
 from multimargin.problems.flows import cheapest_flow
-from multimargin.problems.quantiles import Levels, balance, inside
+from multimargin.problems.quantiles import Levels, inside
 
 POLYHEDRAL = ("crammer-singer", "weston-watkins", "lee-lin-wahba", "one-vs-rest")
 MACHINES = (*POLYHEDRAL, "msvm2")
@@ -284,7 +284,7 @@ def test_balance_brings_the_levels_to_zero():
     for _ in range(50):
         levels = Levels(rng.normal(size=(6, 3)), rng.uniform(0.5, 2.0, size=(6, 3)))
         offset = rng.uniform(-1.0, 1.0, size=3)
-        low, high = levels.interval(balance(levels, offset) - offset)
+        low, high = levels.interval(levels.balance(offset) - offset)
         assert low.sum() <= 0 <= high.sum()
         middle = inside(low, high)
         assert abs(middle.sum()) <= 1e-12

@@ -18,6 +18,7 @@ from ..inner.block import Aim, Block
 from ..problems.base import DualRows
 from ..problems.zero_sums import balanced, with_zero_sums
 from ..run.profile import Profile, timed
+from ..system.shard import Shard
 from ..system.threads import blas_threads
 from ..system.typing import FloatArray, IntArray
 from .base import (
@@ -137,13 +138,14 @@ class ReferenceEngine(Engine):
     @timed("selection")
     def pairs(self, most: int, second_order: bool = False) -> tuple[IntArray, IntArray]:
         rows = self._rows()
-        up, down = self.problem.pairs(rows, 1 if second_order else most)
+        shard = Shard(self.n, self.team)
+        up, down = self.problem.pairs(rows, 1 if second_order else most, shard)
         if not second_order or not len(up):
             return up, down
         pair = np.concatenate([up, down])
         curvature = self.diagonal[pair][:, None] + self.diagonal - 2.0 * self._kernel(pair)
         curvature = np.maximum(curvature, TINY_DIAGONAL * self.diagonal.max())
-        return self.problem.gaining_pairs(rows, pair, curvature, most)
+        return self.problem.gaining_pairs(rows, pair, curvature, most, shard)
 
     def largest_block(self) -> int:
         return self._budget.largest_block

@@ -18,6 +18,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from ..system.shard import Shard
+from ..system.team import SOLO, Team
 from ..system.typing import FloatArray, IntArray, LabelArray
 
 # Ways to solve the problem of one sample; all but the last are exact.
@@ -158,6 +160,7 @@ class Problem(ABC):
         return self.project(alpha, y, C)
 
     # -- a free bias -------------------------------------------------------------------------------
+    # Rows are those that this process of a team holds; what is asked of all samples is asked of the team.
     @abstractmethod
     def room(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         """How far each dual variable may move both up and down; 0 at a bound."""
@@ -168,7 +171,12 @@ class Problem(ABC):
 
     @abstractmethod
     def best_bias(
-        self, S: FloatArray, y: LabelArray, C: FloatArray, start: FloatArray | None = None
+        self,
+        S: FloatArray,
+        y: LabelArray,
+        C: FloatArray,
+        start: FloatArray | None = None,
+        team: Team = SOLO,
     ) -> FloatArray:
         """The bias of least primal at given scores: argmin over b of Σ_i L_i(S_i + b).
 
@@ -190,20 +198,20 @@ class Problem(ABC):
         """Least and largest α of each sample of a balanced problem, whose rows have one entry."""
         raise NotImplementedError(f"{self.name} has no box for α.")
 
-    def centre(self, rows: DualRows) -> float:
+    def centre(self, rows: DualRows, team: Team = SOLO) -> float:
         """What to add to the bias of a balanced problem to minimise the largest violation."""
         raise NotImplementedError(f"{self.name} has no bias of its own.")
 
-    def pairs(self, rows: DualRows, most: int) -> tuple[IntArray, IntArray]:
+    def pairs(self, rows: DualRows, most: int, shard: Shard) -> tuple[IntArray, IntArray]:
         """The steepest feasible direction of a balanced problem: ``most`` samples to move up, and down."""
         raise NotImplementedError(f"{self.name} has rows that move by themselves.")
 
     def gaining_pairs(
-        self, rows: DualRows, pair: IntArray, curvature: FloatArray, most: int
+        self, rows: DualRows, pair: IntArray, curvature: FloatArray, most: int, shard: Shard
     ) -> tuple[IntArray, IntArray]:
         """The same, ranked by gain: the ``pair`` (up, down), then samples that gain most with one of the two.
 
-        ``curvature`` (2, n) is the curvature along the pairs of each sample with either of the two.
+        ``curvature`` (2, n) is the curvature along the pairs of each row's sample with either of the two.
         """
         raise NotImplementedError(f"{self.name} has rows that move by themselves.")
 

@@ -23,7 +23,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..system.team import largest_first
+from ..system.shard import Shard
+from ..system.team import SOLO, Team, largest_first
 from ..system.typing import FloatArray, IntArray, LabelArray
 from .base import ON_BOUND, DualRows
 from .box import BoxProblem, with_rest
@@ -89,9 +90,14 @@ class CSvc(BoxProblem):
 
     # -- the free bias -----------------------------------------------------------------------------
     def best_bias(
-        self, S: FloatArray, y: LabelArray, C: FloatArray, start: FloatArray | None = None
+        self,
+        S: FloatArray,
+        y: LabelArray,
+        C: FloatArray,
+        start: FloatArray | None = None,
+        team: Team = SOLO,
     ) -> FloatArray:
-        return hinge_bias(S, self.target(y), C)
+        return hinge_bias(S, self.target(y), C, team)
 
     def pulls(self, rows: DualRows) -> tuple[FloatArray, FloatArray]:
         """-G if α can grow (else -inf), and G if it can shrink (else -inf)."""
@@ -99,46 +105,59 @@ class CSvc(BoxProblem):
         a, g, slack = rows.alpha[:, 0], rows.G[:, 0], ON_BOUND * rows.C
         return np.where(a < high - slack, -g, -np.inf), np.where(a > low + slack, g, -np.inf)
 
-    def centre(self, rows: DualRows) -> float:
-        up, down = self.pulls(rows)
-        return 0.5 * float(up.max() - down.max())
+    def centre(self, rows: DualRows, team: Team = SOLO) -> float:
+        up, down = (team.max(float(pull.max(initial=-np.inf))) for pull in self.pulls(rows))
+        return 0.5 * (up - down)
 
-    def pairs(self, rows: DualRows, most: int) -> tuple[IntArray, IntArray]:
+    def pairs(self, rows: DualRows, most: int, shard: Shard) -> tuple[IntArray, IntArray]:
         """The solution of Serafini, Zanghirati & Zanni's (5).
 
         The largest -G that can grow is matched with the largest G that can shrink, as long as the pair
         descends. A sample that can do both is used only once.
         """
-        return _matched(*self.pulls(rows), most)
+        return _matched(*self.pulls(rows), most, shard)
 
     def gaining_pairs(
-        self, rows: DualRows, pair: IntArray, curvature: FloatArray, most: int
+        self, rows: DualRows, pair: IntArray, curvature: FloatArray, most: int, shard: Shard
     ) -> tuple[IntArray, IntArray]:
         """By (ω_i - ω_j)² / 2(K_ii + K_jj - 2K_ij), the gain of a pair that meets no bound."""
-        (up, down), (i, j) = self.pulls(rows), pair
-        with_i, with_j = np.maximum(down + up[i], 0.0), np.maximum(up + down[j], 0.0)
-        gain_down, gain_up = with_i**2 / curvature[0], with_j**2 / curvature[1]
-        gain_up[i] = gain_down[j] = np.inf  # the pair itself
-        return _matched(
-            np.where(gain_up > 0, gain_up, -np.inf), np.where(gain_down > 0, gain_down, -np.inf), most
+        (up, down), (_, of_i), (_, of_j) = self.pulls(rows), shard.mine(pair[:1]), shard.mine(pair[1:])
+        pull_i, pull_j = (
+            shard.team.max(float(pull[row].max(initial=-np.inf))) for pull, row in ((up, of_i), (down, of_j))
         )
+        with_i, with_j = np.maximum(down + pull_i, 0.0), np.maximum(up + pull_j, 0.0)
+        gain_down, gain_up = with_i**2 / curvature[0], with_j**2 / curvature[1]
+        gain_up[of_i] = gain_down[of_j] = np.inf  # the pair itself
+        gain_up, gain_down = (np.where(gain > 0, gain, -np.inf) for gain in (gain_up, gain_down))
+        return _matched(gain_up, gain_down, most, shard)
 
 
-def _matched(up: FloatArray, down: FloatArray, most: int) -> tuple[IntArray, IntArray]:
+def _matched(up: FloatArray, down: FloatArray, most: int, shard: Shard) -> tuple[IntArray, IntArray]:
     """Up to ``most`` disjoint pairs, largest values first, as long as the sum of both is positive."""
-    grow, shrink = (largest_first(pull, 2 * most, -np.inf) for pull in (up, down))
+    grow, shrink = (_largest(pull, 2 * most, shard) for pull in (up, down))
     taken: set[int] = set()
     chosen: list[tuple[int, int]] = []
-    rises, falls = iter(grow.tolist()), iter(shrink.tolist())
+    rises, falls = iter(grow), iter(shrink)
     while len(chosen) < most:
         i = next((i for i in rises if i not in taken), None)
         j = next((j for j in falls if j not in taken and j != i), None)
-        if i is None or j is None or not up[i] + down[j] > 0:
+        if i is None or j is None or not grow[i] + shrink[j] > 0:
             break
         chosen.append((i, j))
         taken |= {i, j}
     both = np.array(chosen, dtype=np.int64).reshape(-1, 2)
     return both[:, 0], both[:, 1]
+
+
+def _largest(pull: FloatArray, k: int, shard: Shard) -> dict[int, float]:
+    """The ``k`` largest values of all samples by their ids, largest first; -inf does not count."""
+    top = largest_first(pull, k, -np.inf)
+    if not shard.alone:
+        joined = shard.team.join(np.column_stack([pull[top], top + shard.first]))
+        pull, ids = joined[:, 0], joined[:, 1].astype(np.int64)
+        order = np.lexsort((ids, -pull))[:k]
+        return dict(zip(ids[order].tolist(), pull[order].tolist(), strict=True))
+    return dict(zip(top.tolist(), pull[top].tolist(), strict=True))
 
 
 def _signs(y: LabelArray) -> FloatArray:

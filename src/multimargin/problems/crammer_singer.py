@@ -22,6 +22,7 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from ..system.team import SOLO, Team
 from ..system.typing import FloatArray, LabelArray
 from .base import ON_BOUND, UPDATES, DualRows, Problem, one_hot
 from .flows import cheapest_flow, least_loss_bias
@@ -82,9 +83,14 @@ class CrammerSinger(Problem):
         return np.asarray(room * (mu - mean[:, None]))
 
     def best_bias(
-        self, S: FloatArray, y: LabelArray, C: FloatArray, start: FloatArray | None = None
+        self,
+        S: FloatArray,
+        y: LabelArray,
+        C: FloatArray,
+        start: FloatArray | None = None,
+        team: Team = SOLO,
     ) -> FloatArray:
-        return least_loss_bias(self, S, y, C, start, joint=True)
+        return least_loss_bias(self, S, y, C, start, joint=True, team=team)
 
     def balanced_vertex(
         self, G: FloatArray, y: LabelArray, C: FloatArray, sums: FloatArray

@@ -18,10 +18,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..system.team import SOLO, Team
 from ..system.typing import FloatArray, LabelArray
 from .base import one_hot
 from .box import BoxProblem, solve_clipped, without_own
-from .quantiles import Levels, balance, inside
+from .quantiles import Levels, inside, levels_of
 
 
 class LeeLinWahba(BoxProblem):
@@ -71,17 +72,22 @@ class LeeLinWahba(BoxProblem):
         return self.alpha(-room * (mu - mu.mean()), y)
 
     def best_bias(
-        self, S: FloatArray, y: LabelArray, C: FloatArray, start: FloatArray | None = None
+        self,
+        S: FloatArray,
+        y: LabelArray,
+        C: FloatArray,
+        start: FloatArray | None = None,
+        team: Team = SOLO,
     ) -> FloatArray:
         # f_r(b_r) = Σ_{y_i≠r} C_i [S_ir + κ + b_r]_+ has slope θ at the weighted quantile of mass θ. At the
         # minimum under Σ_r b_r = 0 all slopes are equal.
-        levels = Levels(self.target(y) - S, without_own(np.repeat(C[:, None], S.shape[1], axis=1), y))
-        none = np.zeros(S.shape[1])
-        return inside(*levels.interval(balance(levels, none) - none))
+        weight = without_own(np.repeat(C[:, None], S.shape[1], axis=1), y)
+        levels, none = levels_of(self.target(y) - S, weight, team), np.zeros(S.shape[1])
+        return inside(*levels.interval(levels.balance(none) - none))
 
     def balanced_vertex(self, G: FloatArray, y: LabelArray, C: FloatArray, sums: FloatArray) -> FloatArray:
         # Σ_i α_ir = Σ_i β̄_i - Σ_i β_ir = sums_r: class r gets the mass θ - sums_r, θ = Σ_i β̄_i, smallest γ_ir
         # first. The best θ is the one at which the levels reached sum to zero.
         weight = without_own(np.repeat(self.farthest(C)[:, None], G.shape[1], axis=1), y)
         levels = Levels(-G, weight)
-        return self.alpha(levels.fill(balance(levels, sums) - sums), y)
+        return self.alpha(levels.fill(levels.balance(sums) - sums), y)

@@ -21,6 +21,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..system.team import SOLO, Team
 from ..system.typing import FloatArray, LabelArray
 from .base import DualRows
 from .box import with_rest, without_own
@@ -84,7 +85,12 @@ class MSVM2(LeeLinWahba):
         return violation / self.kappa
 
     def best_bias(
-        self, S: FloatArray, y: LabelArray, C: FloatArray, start: FloatArray | None = None
+        self,
+        S: FloatArray,
+        y: LabelArray,
+        C: FloatArray,
+        start: FloatArray | None = None,
+        team: Team = SOLO,
     ) -> FloatArray:
         """Semismooth Newton on Σ_r b_r = 0 with Armijo's rule; the sum of losses is piecewise quadratic.
 
@@ -95,19 +101,22 @@ class MSVM2(LeeLinWahba):
         centre = np.eye(m) - 1.0 / m
         b = np.zeros(m) if start is None else start - start.mean()
         slopes = self.slopes(S + b, y, C)
-        value = float(self.loss_of(slopes, C).sum())
+        value = float(team.sum(self.loss_of(slopes, C).sum()))
         for _ in range(_MOST_NEWTON):
-            gradient = centre @ slopes.sum(axis=0)
-            if np.abs(gradient).max() <= _FLAT * slopes.sum():
+            gradient = centre @ team.sum(slopes.sum(axis=0))
+            if team.agree(bool(np.abs(gradient).max() <= _FLAT * team.sum(slopes.sum()))):
                 break
             active = (slopes > 0).astype(np.float64)
             share = 2.0 * C / (m - active.sum(axis=1))
-            H = np.diag(2.0 * C @ active) + (active * share[:, None]).T @ active
+            H = np.diag(team.sum(2.0 * C @ active)) + team.sum((active * share[:, None]).T @ active)
             step = -np.linalg.lstsq(centre @ H @ centre, gradient, rcond=1e-12)[0]
-            length, descent = 1.0, float(gradient @ step)
+            step, descent = team.agree(
+                (step, float(gradient @ step))
+            )  # their last bits depend on the machine
+            length = 1.0
             while length > 1e-10:
                 trial = self.slopes(S + (b + length * step), y, C)
-                trial_value = float(self.loss_of(trial, C).sum())
+                trial_value = float(team.sum(self.loss_of(trial, C).sum()))
                 if trial_value <= value + _ARMIJO * length * descent:
                     break
                 length *= 0.5

@@ -18,6 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..system.team import SOLO, Team
 from ..system.typing import FloatArray, LabelArray
 from .base import one_hot
 from .box import BoxProblem, listed_in_box, with_rest, without_own
@@ -60,9 +61,14 @@ class OneVsRest(BoxProblem):
         return room * mu
 
     def best_bias(
-        self, S: FloatArray, y: LabelArray, C: FloatArray, start: FloatArray | None = None
+        self,
+        S: FloatArray,
+        y: LabelArray,
+        C: FloatArray,
+        start: FloatArray | None = None,
+        team: Team = SOLO,
     ) -> FloatArray:
-        return hinge_bias(S, self.target(y), C)
+        return hinge_bias(S, self.target(y), C, team)
 
     def balanced_vertex(self, G: FloatArray, y: LabelArray, C: FloatArray, sums: FloatArray) -> FloatArray:
         # Each class by itself: v_ir = C_i δ_{r,y_i} - u_ir is between 0 and C_i; the largest G_ir come first.

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..system.team import SOLO, Team
 from ..system.typing import FloatArray
+from .selection import first_reached
 
 _ROUNDING = 1e-12  # sums of weights that differ by less than this share of the whole mass count as equal
+_EXACT = 0.01  # of that: how exactly a team finds the mass at which the classes balance
+_WAYS = 16  # parts of the interval in one step to it
 
 
 class Levels:
@@ -26,7 +30,7 @@ class Levels:
         self._levels = np.take_along_axis(levels, self._order, axis=1)
         self._weight = np.take_along_axis(np.ascontiguousarray(weight.T), self._order, axis=1)
         self.mass = np.cumsum(self._weight, axis=1)  # (m, n)
-        self.total = self.mass[:, -1]
+        self.total = self.mass[:, -1] if len(t) else np.zeros(t.shape[1])
         self._close = _ROUNDING * float(self.total.max())
 
     def interval(self, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -51,36 +55,90 @@ class Levels:
         np.put_along_axis(amounts, self._order, filled, axis=1)
         return np.asarray(amounts.T)
 
+    def balance(self, offset: FloatArray) -> float:
+        """The mass θ at which the levels of the classes sum to zero, class r holding θ - offset_r.
 
-def hinge_bias(S: FloatArray, Y: FloatArray, C: FloatArray) -> FloatArray:
+        Σ_r level_r(θ - offset_r) never falls with θ, and jumps only if some θ - offset_r is the mass of the
+        first levels. Bisection over those values finds the θ at which it passes zero.
+        """
+        least, most = offset.max(), (self.total + offset).min()
+        theta = (self.mass + offset[:, None]).ravel()
+        theta = np.unique(np.append(theta[(theta > least) & (theta < most)], [least, most]))
+        first, last = 0, len(theta) - 1
+        while first < last:
+            middle = (first + last) // 2
+            if self.interval(theta[middle] - offset)[1].sum() >= 0:
+                last = middle
+            else:
+                first = middle + 1
+        return float(theta[first])
+
+
+class TeamLevels(Levels):
+    """The levels of all samples of a team; every process has those of the samples that it holds."""
+
+    def __init__(self, t: FloatArray, weight: FloatArray, team: Team) -> None:
+        super().__init__(t, weight)
+        self._team, self.total = team, team.sum(self.total)
+        self._close = _ROUNDING * float(self.total.max())
+        self._before = np.concatenate([np.zeros((t.shape[1], 1)), self.mass], axis=1)
+
+    def interval(self, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
+        least = np.minimum(mass, self.total) - self._close
+        low, high = self._reached(np.stack([least, self._beyond(mass)], axis=1)).T
+        return np.where(mass > self._close, low, -np.inf), high
+
+    def _beyond(self, mass: FloatArray) -> FloatArray:
+        """The least mass that is more than ``mass``."""
+        return np.asarray(np.nextafter(mass + self._close, np.inf))
+
+    def _reached(
+        self, target: FloatArray, low: float | FloatArray = -np.inf, high: float | FloatArray = np.inf
+    ) -> FloatArray:
+        """The smallest levels at which class r holds ``target[r]`` (m, k), known to be in (low, high]."""
+
+        def mass(t: FloatArray) -> FloatArray:
+            rows = zip(self._levels, self._before, t.reshape(len(self._levels), -1), strict=True)
+            held = [before[np.searchsorted(levels, at, side="right")] for levels, before, at in rows]
+            return np.stack(held).reshape(t.shape)
+
+        known = (np.broadcast_to(end, target.shape).ravel() for end in (low, high))
+        return first_reached(mass, target.ravel(), self._team, *known).reshape(target.shape)
+
+    def balance(self, offset: FloatArray) -> float:
+        """The same by bisection over all masses: the processes do not know each other's levels."""
+        least, most = float(offset.max()), float((self.total + offset).min())
+        low = self._reached(self._beyond(least - offset)[:, None])
+        if low.sum() >= 0:
+            return least
+        bottom, top, high = least, most, np.full_like(low, np.inf)
+        while top - bottom > _EXACT * self._close:
+            theta = np.linspace(bottom, top, _WAYS + 1)
+            inner = self._reached(
+                self._beyond(theta[1:-1] - offset[:, None]), np.nextafter(low, -np.inf), high
+            )
+            first = np.count_nonzero(inner.sum(axis=0) < 0)
+            bottom, top = float(theta[first]), float(theta[first + 1])
+            levels = np.concatenate([low, inner, high], axis=1)
+            low, high = levels[:, first : first + 1], levels[:, first + 1 : first + 2]
+        return min(top + self._close, most)
+
+
+def levels_of(t: FloatArray, weight: FloatArray, team: Team) -> Levels:
+    """The levels of all samples of the team."""
+    return Levels(t, weight) if team.size == 1 else TeamLevels(t, weight, team)
+
+
+def hinge_bias(S: FloatArray, Y: FloatArray, C: FloatArray, team: Team = SOLO) -> FloatArray:
     """The b of least Σ_i C_i [1 - Y_ir (S_ir + b_r)]_+ for every class r, with targets Y_ir = ±1.
 
     The kinks are at Y_ir - S_ir, and the slope is the mass of the kinks below b_r minus the mass of the
     targets 1. So b_r is a weighted quantile; the middle of it if it is an interval.
     """
-    mass: FloatArray = C @ (Y > 0)
-    low, high = Levels(Y - S, np.broadcast_to(C[:, None], S.shape)).interval(mass)
+    mass = team.sum(C @ (Y > 0))
+    low, high = levels_of(Y - S, np.broadcast_to(C[:, None], S.shape), team).interval(mass)
     low, high = np.where(np.isfinite(low), low, high), np.where(np.isfinite(high), high, low)
     return np.asarray(0.5 * (low + high))
-
-
-def balance(levels: Levels, offset: FloatArray) -> float:
-    """The mass θ at which the levels of the classes sum to zero, class r holding θ - offset_r.
-
-    Σ_r level_r(θ - offset_r) never falls with θ, and jumps only if some θ - offset_r is the mass of the first
-    levels. Bisection over those values finds the θ at which it passes zero.
-    """
-    least, most = offset.max(), (levels.total + offset).min()
-    theta = (levels.mass + offset[:, None]).ravel()
-    theta = np.unique(np.append(theta[(theta > least) & (theta < most)], [least, most]))
-    first, last = 0, len(theta) - 1
-    while first < last:
-        middle = (first + last) // 2
-        if levels.interval(theta[middle] - offset)[1].sum() >= 0:
-            last = middle
-        else:
-            first = middle + 1
-    return float(theta[first])
 
 
 def inside(low: FloatArray, high: FloatArray) -> FloatArray:

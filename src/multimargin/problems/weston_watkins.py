@@ -18,6 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..system.team import SOLO, Team
 from ..system.typing import FloatArray, LabelArray
 from .base import one_hot
 from .box import BoxProblem, listed_in_box, solve_clipped, without_own
@@ -68,9 +69,14 @@ class WestonWatkins(BoxProblem):
         return self.alpha(room * (own - mu), y)
 
     def best_bias(
-        self, S: FloatArray, y: LabelArray, C: FloatArray, start: FloatArray | None = None
+        self,
+        S: FloatArray,
+        y: LabelArray,
+        C: FloatArray,
+        start: FloatArray | None = None,
+        team: Team = SOLO,
     ) -> FloatArray:
-        return least_loss_bias(self, S, y, C, start, joint=False)
+        return least_loss_bias(self, S, y, C, start, joint=False, team=team)
 
     def balanced_vertex(
         self, G: FloatArray, y: LabelArray, C: FloatArray, sums: FloatArray

@@ -28,10 +28,10 @@ def balanced(
     sums = team.sum(alpha.sum(axis=0))
     rounding = max(1e-6 * np.abs(sums).max(), BALANCED * float(team.sum(C.sum())))
     units: FloatArray = np.eye(alpha.shape[1])
-    columns = [team.sum(problem.spread(room, unit, own).sum(axis=0)) for unit in units]
+    columns = team.sum(np.stack([problem.spread(room, unit, own).sum(axis=0) for unit in units], axis=1))
     for _ in range(2):  # once more for the rounding of the first
         sums = team.sum(alpha.sum(axis=0))
-        mu = np.asarray(np.linalg.lstsq(np.stack(columns, axis=1), -sums, rcond=1e-10)[0], dtype=np.float64)
+        mu = team.agree(np.asarray(np.linalg.lstsq(columns, -sums, rcond=1e-10)[0], dtype=np.float64))
         delta = problem.spread(room, mu, own)
         left = np.abs(sums + team.sum(delta.sum(axis=0))).max()
         if np.ptp(mu) > _MOST_APART or np.abs(mu).max() > _LARGEST or left > rounding:

@@ -16,6 +16,7 @@ from ...inner.base import InnerSolver
 from ...inner.block import Aim, Block
 from ...problems.zero_sums import balanced, with_zero_sums
 from ...run.profile import Profile, timed
+from ...system.shard import Shard
 from ...system.threads import blas_threads
 from ...system.typing import FloatArray, IntArray
 from ..base import (
@@ -111,13 +112,18 @@ class CpuEngine(Engine):
     @timed("selection")
     def pairs(self, most: int, second_order: bool = False) -> tuple[IntArray, IntArray]:
         rows = self.state.rows()
-        up, down = self.problem.pairs(rows, 1 if second_order else most)
+        shard = Shard(len(self.task.y), self.team)
+        up, down = self.problem.pairs(rows, 1 if second_order else most, shard)
         if not second_order or not len(up):
             return up, down
         pair = np.concatenate([up, down])
-        values = [self.diagonal[i] + self.diagonal - 2.0 * self.column(int(i)) for i in pair]
-        curvature = np.asarray(np.maximum(values, TINY_DIAGONAL * self.diagonal.max()))
-        return self.problem.gaining_pairs(rows, pair, curvature, most)
+        own = shard.take(pair, self.diagonal[shard.mine(pair)[1]])
+        values = [
+            kii + self.diagonal - 2.0 * self.column(i) for i, kii in zip(pair.tolist(), own, strict=True)
+        ]
+        least = TINY_DIAGONAL * self.team.max(float(self.diagonal.max(initial=0.0)))
+        curvature = np.asarray(np.maximum(values, least))
+        return self.problem.gaining_pairs(rows, pair, curvature, most, shard)
 
     @timed("kernel rows")
     def column(self, i: int) -> FloatArray:
@@ -260,11 +266,11 @@ class CpuEngine(Engine):
 
     @timed("selection")
     def centre(self) -> None:
-        self.shift(np.array([self.problem.centre(self.state.rows())]))
+        self.shift(np.array([self.problem.centre(self.state.rows(), self.team)]))
 
     def best_bias(self, most: float = math.inf) -> None:
         S = self.state.scores(slice(None))
-        change = self.problem.best_bias(S, self.task.y, self.task.C, self.bias) - self.bias
+        change = self.problem.best_bias(S, self.task.y, self.task.C, self.bias, self.team) - self.bias
         self.shift(np.clip(change, -most, most))
 
     def balance(self) -> bool:
