@@ -59,7 +59,7 @@ def falls(dual: float, lowest: float) -> bool:
 class TraceRow(NamedTuple):
     """One outer iteration, as recorded."""
 
-    iteration: int  # 1, 2, …
+    iteration: int  # 1, 2, …; counts on if the fit goes on with a checkpoint
     seconds: float  # since the solver started
     violation: float  # largest KKT violation of the samples examined to choose this step
     dual: float  # dual objective after the step (minimised)
@@ -84,10 +84,17 @@ class Trace:
     facts about the whole fit (engine, method, kernel precision, seconds per phase, …).
     """
 
+    before: int = 0  # iterations of the run that this one goes on with, which have no rows here
+
     def __init__(self) -> None:
         self._rows = np.zeros(64, dtype=_DTYPE)
         self._n = 0
         self.info: dict[str, object] = {}
+
+    @property
+    def iterations(self) -> int:
+        """Iterations so far, those of the run that this one goes on with included."""
+        return self.before + self._n
 
     def append(self, row: TraceRow) -> None:
         """Record one iteration."""
@@ -114,7 +121,8 @@ class Trace:
 
     def __getstate__(self) -> dict[str, object]:
         """The rows there are, without the room for more."""
-        return {"_rows": self._rows[: self._n].copy(), "_n": self._n, "info": self.info}
+        rows = self._rows[: self._n].copy()
+        return {"_rows": rows, "_n": self._n, "info": self.info, "before": self.before}
 
     def __repr__(self) -> str:
         if not self._n:

@@ -108,7 +108,7 @@ class MachineClassifier(ForeignKeywords, CallbackSupportMixin, ClassifierMixin, 
 
     def _store_certificate(self, solution: Certified) -> None:
         self.status_ = solution.status
-        self.n_iter_ = len(solution.trace)
+        self.n_iter_ = solution.trace.iterations
         self.violation_ = solution.violation
         self.primal_objective_ = solution.primal
         self.dual_objective_ = solution.dual

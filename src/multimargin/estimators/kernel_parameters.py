@@ -16,6 +16,7 @@ from ..problems import PROBLEMS
 from ..system.team import Team
 from ..system.typing import Data, FloatArray
 from .base import MachineClassifier
+from .starts import CheckpointSetting, path_and_seconds
 from .validation import check_choice, check_integer, check_number
 
 _BIAS = ("auto", "none", "regularized", "free")
@@ -36,6 +37,7 @@ class KernelParameters(MachineClassifier):
     working_set_size: int | str
     engine: str | Mpi
     dtype: str
+    checkpoint: CheckpointSetting
 
     def _check_params(self) -> None:
         check_choice("machine", self.machine, tuple(PROBLEMS))
@@ -53,6 +55,7 @@ class KernelParameters(MachineClassifier):
         if self.working_set_size != "auto":
             check_integer("working_set_size", self.working_set_size, 1)
         make_kernel("poly", degree=self.degree, gamma=self.gamma, coef0=self.coef0)  # whether used or not
+        path_and_seconds(self.checkpoint)
         self._setting()
         self._method()
 

@@ -15,13 +15,13 @@ from ..engines.rounding import score_rounding
 from ..kernels import Kernel
 from ..methods.bias import proximal_weight
 from ..methods.decomposition import Decomposition
-from ..problems import PROBLEMS, Problem
+from ..problems import PROBLEMS
 from ..run.monitor import Monitor
 from ..solution import Solution, TraceRow
 from ..system.memory import cache_bytes
 from ..system.team import Team
 from ..system.threads import effective_threads
-from ..system.typing import FloatArray, IntArray
+from ..system.typing import FloatArray
 from .attributes import ModelMaker, SupportAttributes, intercept
 from .base import Rows, margins
 from .callbacks import with_callbacks
@@ -29,6 +29,7 @@ from .costs import class_factors, sample_costs
 from .kernel_parameters import KernelParameters
 from .label_noise import LabelNoiseMixin
 from .samples import new_data, training_data
+from .starts import CheckpointSetting, open_checkpoint, previous_solution
 
 
 class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
@@ -106,6 +107,13 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
         float64, and so is the final proof. How rows are computed is the data's choice: see ``X`` of ``fit``.
     warm_start : bool, default=False
         Start from the previous solution, if it was for as many rows.
+    checkpoint : path, (path, seconds) or None, default=None
+        File that the fit writes its state to, between two iterations, every 60 or so many ``seconds``, and at
+        its end. If the file exists when ``fit`` is called, the fit goes on with it instead of any previous
+        solution, with any solver, engine or number of threads. ``n_iter_`` counts on; ``max_iter``,
+        ``time_limit`` and the seconds of the trace are those of this call. The file of a fit that converged
+        stays: another fit then only proves it. A damaged file, or one of another problem (as in the fits of
+        ``GridSearchCV``), raises ``ValueError`` and is not changed.
     random_state : int, RandomState or None, default=None
         Seed of the order in which samples are visited. None is a fixed seed: fits are reproducible.
     verbose : int, default=0
@@ -195,6 +203,7 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
         n_threads: int | None = None,
         dtype: str = "auto",
         warm_start: bool = False,
+        checkpoint: CheckpointSetting = None,
         random_state: Any = None,
         verbose: int = 0,
         callback: Callable[[TraceRow], object] | None = None,
@@ -219,6 +228,7 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
         self.n_threads = n_threads
         self.dtype = dtype
         self.warm_start = warm_start
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
@@ -270,7 +280,7 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
                 f"kernel='precomputed' needs a square matrix of kernel values to fit, got shape {X.shape}."
             )
         problem = PROBLEMS[self.machine](len(labels))
-        start = self._start(X.shape[0], rows, problem, C)
+        start = previous_solution(self, X.shape[0], rows, problem, C)
         if len(kept) < X.shape[0]:
             X = X[kept][:, kept] if kernel.pairwise else X[kept]
         kernel = kernel.resolve(X, weight if weighted else None, team)
@@ -281,24 +291,12 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
         bias = self._class_bias if start is not None and kind == "free" else None
         return Task(problem, kernel, X, y, C, offset, start, bias, team)
 
-    def _start(
-        self, n: int, rows: Rows, problem: Problem, C: FloatArray
-    ) -> tuple[IntArray, FloatArray] | None:
-        """The support vectors of the previous solution and their coefficients, made feasible for the costs.
-
-        None if there is no solution of a problem of this shape.
-        """
-        if not self.warm_start or not hasattr(self, "dual_coef_"):
-            return None
-        same = self._rows_fitted == n and np.array_equal(self.classes_, rows.labels)
-        if not same or self.dual_coef_.shape[1] != problem.columns:
-            return None
-        _, before, ids = np.intersect1d(self.support_, rows.kept, assume_unique=True, return_indices=True)
-        return ids, problem.shrink_into(self.dual_coef_[before], rows.y[ids], C[ids])
-
     def _solve(self, task: Task, model: ModelMaker, X: Any, y: Any) -> Solution:
         method = self._method()
         seed = task.team.agree(self._seed())
+        solver = self.solver if isinstance(self.solver, str) else repr(self.solver)
+        checkpoint = open_checkpoint(self.checkpoint, model, X.shape[0], solver, seed)
+        seed = seed if checkpoint is None else checkpoint.seed
         options = EngineOptions(
             effective_threads(self.n_threads, task.team.ranks_on_host),
             cache_bytes(self.cache_size, len(task.y), task.team),
@@ -315,7 +313,7 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
         def run(monitor: Monitor) -> Solution:
             nonlocal engine
             engine = self._setting()(task, options)
-            monitor.trace.info["solver"] = self.solver if isinstance(self.solver, str) else repr(self.solver)
+            monitor.trace.info["solver"] = solver
             return method.run(
                 engine,
                 monitor,
@@ -323,6 +321,7 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
                 rng=np.random.default_rng(seed),
                 free_bias=self._kind_of_bias() == "free",
                 keep_interrupted=self.on_interrupt == "keep",
+                checkpoint=checkpoint,
             )
 
         return self._train(

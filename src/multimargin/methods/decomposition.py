@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..engines.base import Certificate, Engine, LowRank
+from ..engines.base import Certificate, Engine, Found, LowRank
 from ..inner import CoordinateDescent, InnerSolver
 from ..inner.block import Aim
 from ..problems import Problem
+from ..run.checkpoint import Checkpoint
 from ..run.monitor import Monitor
 from ..solution import LARGE_GAP, Solution, Status, falls
 from ..system.memory import WHOLE_SAMPLES
@@ -131,13 +132,19 @@ class Decomposition:
         rng: np.random.Generator,
         free_bias: bool = False,
         keep_interrupted: bool = False,
+        checkpoint: Checkpoint | None = None,
     ) -> Solution:
-        """Solve the engine's problem; with ``free_bias`` the constant in its kernel is the proximal ρ."""
+        """Solve the engine's problem; with ``free_bias`` the constant in its kernel is the proximal ρ.
+
+        A ``checkpoint`` is written between two iterations if it is due, and at the end whatever the end is.
+        """
         self.check(engine.problem)
         scheme = self._scheme(engine, free_bias)
         engine.deadline = monitor.deadline
+        if checkpoint is not None:
+            checkpoint.begin(monitor.trace)
         with engine.running():
-            run = Run(self, engine, monitor, tol, rng, keep_interrupted)
+            run = Run(self, engine, monitor, tol, rng, keep_interrupted, checkpoint)
             status, proof = scheme.solve(run)
         if run.left(proof) <= tol:  # whatever limit was met, or whoever stopped it
             status = Status.CONVERGED
@@ -145,7 +152,7 @@ class Decomposition:
             engine.describe(), seconds=monitor.seconds, profile=dict(engine.profile.seconds)
         )
         certified = status, proof.violation, proof.primal, proof.dual, proof.gap, monitor.trace
-        return Solution(*certified, engine.n, *engine.found())
+        return Solution(*certified, engine.n, *run.save())
 
     def _scheme(self, engine: Engine, free_bias: bool) -> NoBias:
         if engine.problem.balanced:
@@ -167,6 +174,7 @@ class Run:
     tol: float
     rng: np.random.Generator
     keep: bool  # whether Ctrl-C ends the run instead of raising
+    checkpoint: Checkpoint | None
 
     def descend_and_prove(self, scheme: NoBias) -> tuple[Status, Certificate]:
         """Alternate descents and exact proofs until a proof succeeds, a limit is met, or neither helps."""
@@ -263,17 +271,31 @@ class Run:
         return Status.CONVERGED
 
     def _record(self, choice: Choice, steps: int) -> Status | None:
-        """Write one iteration down; the status to stop with if an observer says so."""
-        return self.engine.agree(
-            self.monitor.note(
-                violation=choice.violation,
-                dual=self.engine.dual,
-                gap=choice.gap,
-                working_set=len(choice.W),
-                inner=steps,
-                **self.engine.counts()._asdict(),
-            )
+        """Write one iteration down, and the checkpoint if it is due.
+
+        Returns the status to stop with if an observer says so.
+        """
+        stop = self.monitor.note(
+            violation=choice.violation,
+            dual=self.engine.dual,
+            gap=choice.gap,
+            working_set=len(choice.W),
+            inner=steps,
+            **self.engine.counts()._asdict(),
         )
+        due = self.checkpoint is not None and self.checkpoint.is_due
+        stop, due = self.engine.agree((stop, due))  # one message for both
+        if due and stop is None:  # else the end of the run is written anyway
+            self.save()
+        return stop
+
+    def save(self) -> Found:
+        """Return the current point, and write it to the checkpoint if there is one."""
+        engine, trace, found = self.engine, self.monitor.trace, self.engine.found()
+        if self.checkpoint is not None:
+            counts, seconds = engine.counts()._asdict(), self.monitor.seconds
+            self.checkpoint.save(found.ids, found.coef, engine.bias, trace, seconds, counts)
+        return found
 
     def _finish(self) -> None:
         """What ``polish`` and ``settle`` ask for: one more block, by coordinate descent."""

@@ -17,7 +17,7 @@ class Monitor:
     Parameters
     ----------
     max_iter : int
-        Largest number of outer iterations, -1 for no limit.
+        Largest number of outer iterations of this run, -1 for no limit.
     time_limit : float or None
         Seconds.
     observers : sequence of callables
@@ -31,7 +31,6 @@ class Monitor:
         self._max_iter, self._time_limit = max_iter, time_limit
         self._observers = tuple(observers)
         self._start = time.perf_counter()
-        self._iteration = 0
 
     @property
     def seconds(self) -> float:
@@ -45,7 +44,7 @@ class Monitor:
 
     def exhausted(self) -> Status | None:
         """The limit that forbids another iteration, if any."""
-        if 0 <= self._max_iter <= self._iteration:
+        if 0 <= self._max_iter <= len(self.trace):
             return Status.MAX_ITER
         if self._time_limit is not None and self.seconds >= self._time_limit:
             return Status.TIME_LIMIT
@@ -65,9 +64,8 @@ class Monitor:
         evictions: int = 0,
     ) -> Status | None:
         """Write one iteration down; the status to stop with if an observer says so."""
-        self._iteration += 1
         facts = violation, dual, gap, working_set, inner, rows, hits, evictions, support
-        row = TraceRow(self._iteration, self.seconds, *facts)
+        row = TraceRow(self.trace.iterations + 1, self.seconds, *facts)
         self.trace.append(row)
         stop = [bool(observer(row)) for observer in self._observers]  # all of them are told
         return Status.CALLBACK if any(stop) else None
