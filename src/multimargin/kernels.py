@@ -38,6 +38,7 @@ Gamma = float | str
 _DIAGONAL_ROWS = 16  # of a callable's diagonal at a time: few calls, and few values beside the diagonal
 # Entries whose variance is between this and its inverse have squares that neither overflow nor underflow.
 _SAFE_VARIANCE = 1e-280
+_MEAN_ROUNDING = 1e-12  # share of the mean below which a deviation may be the rounding of the mean alone
 
 
 def _exp(values: FloatArray) -> FloatArray:
@@ -182,7 +183,18 @@ def _variance(X: Data, weight: FloatArray | None, team: Team, unit: float = 1.0)
         return np.asarray((np.ravel(entries.sum(axis=1)) + (d - stored) * (mean * mean)) / d)
 
     mean = average(lambda part: np.asarray(part.sum(axis=1)).ravel()) / d
-    return average(squares)
+    variance = average(squares)
+    small = np.sqrt(variance) <= _MEAN_ROUNDING * abs(mean)
+    return 0.0 if small and _is_constant(X, team) else variance
+
+
+def _is_constant(X: Data, team: Team) -> bool:
+    """Return whether all entries of the team's data are equal."""
+    stored = X.data if sp.issparse(X) else X
+    ends = (float(stored.min()), float(stored.max())) if stored.size else (np.inf, -np.inf)
+    if stored.size < X.shape[0] * X.shape[1]:  # there are zeros that are not stored
+        ends = min(ends[0], 0.0), max(ends[1], 0.0)
+    return team.max(ends[1]) <= -team.max(-ends[0])
 
 
 @dataclass(frozen=True)

@@ -25,11 +25,25 @@ def data_of(name):
         "ascending": np.sort(X, axis=0),
         "huge": X * 1e150,
         "tiny": X * 1e-150,
-        "constant": np.full((N, 6), 2.5),
+        "constant": np.full((N, 6), 0.7),  # its mean rounds
+        "constant but for one": np.where(np.arange(6 * N).reshape(N, 6) == 6, 0.8, 0.7),
+        "sparse constant": sparse.csr_array(np.full((N, 6), -0.3)),
     }[name]
 
 
-DATA = ["float64", "float32", "offset", "pixels", "sparse", "ascending", "huge", "tiny", "constant"]
+DATA = [
+    "float64",
+    "float32",
+    "offset",
+    "pixels",
+    "sparse",
+    "ascending",
+    "huge",
+    "tiny",
+    "constant",
+    "constant but for one",
+    "sparse constant",
+]
 
 
 @splits
@@ -40,6 +54,31 @@ def test_gamma_scale_is_that_of_all_samples(name, bounds):
     found = on_ranks(bounds, X, lambda rows, team: kernels.RBF("scale").resolve(rows, None, team).gamma)
     assert len(set(found)) == 1
     assert found[0] == pytest.approx(alone, rel=1e-12)
+    assert (found[0] == 1.0) == name.endswith("constant")
+
+
+def test_gamma_is_that_of_all_samples_if_ranks_have_different_types():
+    X = data_of("pixels")
+    parts = [X[:100], X[100:150].astype(np.float32) / 2, X[150:] / 3]
+    alone = kernels.RBF("scale").resolve(np.concatenate(parts)).gamma
+    for agreed in False, True:
+
+        def resolved(team, agreed=agreed):
+            rows = same_form(parts[team.rank], team) if agreed else parts[team.rank]
+            return kernels.RBF("scale").resolve(rows, None, team).gamma
+
+        found = run_ranks(3, resolved)
+        assert len(set(found)) == 1
+        assert found[0] == pytest.approx(alone, rel=1e-12)
+
+
+def test_gamma_auto_counts_the_features_of_a_rank_without_samples():
+    parts = [np.ones((5, 4)), np.empty((0, 0))]
+
+    def resolved(team):
+        return kernels.Polynomial("auto").resolve(same_form(parts[team.rank], team), None, team).gamma
+
+    assert run_ranks(2, resolved) == [0.25, 0.25]
 
 
 @splits
