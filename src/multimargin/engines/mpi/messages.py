@@ -45,7 +45,12 @@ class Messages:
         self.comm, self.rank, self.size = comm, comm.Get_rank(), comm.Get_size()
         self.crowded = crowded
         self.patience: Callable[[str, float], None] | None = None  # told the verb and the seconds of a wait
+        self.unfinished: Any = None  # a request whose wait was interrupted
         self.reset()
+
+    def renew(self, comm: Any) -> None:
+        """Use another communicator, because messages of this one are unfinished."""
+        self.comm, self.unfinished = comm, None
 
     def reset(self) -> None:
         """Count from zero."""
@@ -60,10 +65,13 @@ class Messages:
         count.messages += 1
         count.sent += sent
         count.received += received
-        self.wait(verb, request)
+        try:
+            self._wait(verb, request.Test)
+        except BaseException:
+            self.unfinished = request  # MPI may still write to its arrays, so it must live
+            raise
 
-    def wait(self, verb: str, request: Any) -> None:
-        test = request.Test
+    def _wait(self, verb: str, test: Callable[[], bool]) -> None:
         begin = time.perf_counter()
         if not self._soon(test):
             pause, waited = _FIRST_PAUSE, 0.0

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import pickle
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,9 @@ from ... import _core
 from ...system.team import Team, Value
 from ...system.threads import effective_threads
 from ...system.typing import FloatArray, IntArray
+from ...system.warn import warn_user
+from .faults import Faults, Interrupts
+from .heartbeat import Heartbeat
 from .messages import Count, Messages, in_order, raw
 
 if TYPE_CHECKING:
@@ -27,9 +31,14 @@ if TYPE_CHECKING:
 
 _LONG = 1 << 16  # bytes of a sum from which each rank adds one part of it for all
 _SLOT = 128  # bytes of a pickled value that travels in the first message
-_HEAD = 8  # of them, its length
+_HEAD = 8  # of them, its length; the last one says whether the user pressed Ctrl-C
+_SPACE = _SLOT - _HEAD - 1
 _PAIR = np.dtype([("score", np.float64), ("id", np.int64)])
 _KINDS = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "U": "strings", "T": "strings"}
+_NO_THREADS = (
+    "This MPI library does not let threads send messages (MPI_THREAD_MULTIPLE), so a rank that computes "
+    "gives no sign of life. Instead, a rank that waits longer than timeout={:g} s for a message ends all."
+)
 
 
 class MpiTeam(Team):
@@ -49,6 +58,10 @@ class MpiTeam(Team):
     uniform : bool
         Whether all ranks run the same versions of this package, NumPy and SciPy with the same instruction set
         and number of threads: then the same computation gives the same bits on each.
+    watched : bool
+        Whether a silent rank is noticed during a computation too. It needs MPI_THREAD_MULTIPLE.
+    timeout : float
+        Seconds after which a silent rank is taken for lost.
     """
 
     def __init__(self, comm: MPI.Comm) -> None:
@@ -60,9 +73,14 @@ class MpiTeam(Team):
         self._messages = Messages(comm.Dup(), crowded=self.ranks_on_host > _cores())
         self._either = mpi.BOR
         self.hosts: list[str] = self.collect(mpi.Get_processor_name())
-        self.uniform = len(set(self.collect(_build()))) == 1
+        self.uniform = len(set(self.collect(_build(self.ranks_on_host)))) == 1
         self._messages.reset()
         self.timeout = 60.0
+        self.watched = mpi.Query_thread() == mpi.THREAD_MULTIPLE
+        self._faults = Faults(comm.Dup(), self.hosts[self.rank])
+        self._heartbeat = Heartbeat(comm.Dup(), self.hosts, self._faults.end)
+        self._interrupts = Interrupts()
+        self._fits, self._fitting = 0, False
 
     @classmethod
     def assemble(cls, comm: MPI.Comm | None = None, timeout: float = 60.0) -> MpiTeam:
@@ -79,6 +97,57 @@ class MpiTeam(Team):
             comm.Set_attr(key, team)
         team.timeout = timeout
         return team
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """One fit: if it fails on a rank, it ends on all of them.
+
+        If it fails on all ranks, each raises its own exception and the program can go on. All ranks leave at
+        the same time. Within it, Ctrl-C on any rank raises ``KeyboardInterrupt`` on all ranks in ``agree``.
+        """
+        if self.size == 1 or self._fitting:
+            yield
+            return
+        self._fits, self._fitting = self._fits + 1, True
+        self._messages.reset()
+        with self._interrupts.noted(), self._watching():
+            try:
+                yield
+                self.agree(None)
+            except BaseException as error:
+                self._fail(error)
+                raise
+            finally:
+                self._fitting = False
+
+    def _fail(self, error: BaseException) -> None:
+        """Come back if all ranks have failed."""
+        broken = self._faults.met(self._fits, self._messages.unfinished is not None)
+        if broken is None:
+            self._faults.report(error)
+        if broken:
+            self._messages.renew(self._faults.comm.Dup())
+
+    @contextmanager
+    def _watching(self) -> Iterator[None]:
+        if self.watched:
+            with self._heartbeat.watching(self.timeout):
+                yield
+            return
+        if self.rank == 0:
+            warn_user(_NO_THREADS.format(self.timeout), RuntimeWarning)
+        self._messages.patience = self._give_up
+        try:
+            yield
+        finally:
+            self._messages.patience = None
+
+    def _give_up(self, verb: str, seconds: float) -> None:
+        if seconds > self.timeout:
+            self._faults.end(
+                f"this rank has waited {self.timeout:g} s (timeout) for the other ranks in {verb!r}. "
+                "All ranks end."
+            )
 
     @property
     def counts(self) -> dict[str, Count]:
@@ -127,13 +196,16 @@ class MpiTeam(Team):
 
     def _agree(self, value: Any) -> Any:
         slot = np.zeros(_SLOT, dtype=np.uint8)
+        slot[-1] = self._interrupts.asked
         data = b""
         if self.rank == 0:
             data = pickle.dumps(value, protocol=5)
             _write(slot, data)
         slot = self._messages.combine("agree", slot, self._either)
+        if slot[-1]:
+            self._interrupts.act()
         length = int(slot[:_HEAD].view(np.int64)[0])
-        if length <= _SLOT - _HEAD:
+        if length <= _SPACE:
             return _unpickle(slot[_HEAD:])
         long = np.frombuffer(bytearray(data or length), dtype=np.uint8)
         self._messages.broadcast("agree", long)
@@ -170,7 +242,7 @@ class MpiTeam(Team):
         _write(slot, data)
         slots = self._messages.gather(verb, slot)
         lengths = slots[:, :_HEAD].copy().view(np.int64)[:, 0].tolist()
-        if max(lengths) <= _SLOT - _HEAD:
+        if max(lengths) <= _SPACE:
             return [_unpickle(slot[_HEAD:]) for slot in slots]
         joined = self._messages.join(verb, np.frombuffer(data, dtype=np.uint8), lengths)
         ends = np.cumsum(lengths)
@@ -185,6 +257,7 @@ class MpiTeam(Team):
             "bytes_sent": sum(count.sent for count in counts),
             "bytes_received": sum(count.received for count in counts),
             "seconds_waited": self._messages.seconds,
+            "watched": self.watched,
         }
 
 
@@ -214,10 +287,10 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _build() -> tuple[object, ...]:
+def _build(ranks_on_host: int) -> tuple[object, ...]:
     """What decides about the bits of a computation."""
     versions = [version(name) for name in ("multimargin", "numpy", "scipy")]
-    return (*versions, _core.instruction_set(), _core.integer_simd(), effective_threads(None))
+    return (*versions, _core.instruction_set(), _core.integer_simd(), effective_threads(None, ranks_on_host))
 
 
 def _best(ids: IntArray, score: FloatArray, k: int) -> IntArray:
@@ -232,7 +305,7 @@ def _best(ids: IntArray, score: FloatArray, k: int) -> IntArray:
 def _write(slot: np.ndarray, data: bytes) -> None:
     """The length of the pickled value, and the value if there is space for it."""
     slot[:_HEAD].view(np.int64)[0] = len(data)
-    if len(data) <= _SLOT - _HEAD:
+    if len(data) <= _SPACE:
         slot[_HEAD : _HEAD + len(data)] = np.frombuffer(data, dtype=np.uint8)
 
 
