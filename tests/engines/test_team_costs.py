@@ -154,6 +154,17 @@ def test_costs_are_capped_as_by_one_process(started, bounds):
     np.testing.assert_allclose(np.concatenate([part[2] for part in found]), expected[2], rtol=1e-12)
 
 
+def test_the_sum_of_the_costs_is_asked_for_without_a_message():
+    """It is compared with the dual in every round."""
+
+    def messages(task, _):
+        costs, before = SolvedCosts(task, np.ones(len(task.C))), task.team.calls
+        assert costs.total == pytest.approx(np.minimum(COSTS, 1e4).sum())
+        return task.team.calls - before
+
+    assert on_tasks("linear", [0, 50, 50, N], messages) == [0, 0, 0]
+
+
 @splits
 @cases
 def test_rounding_of_scores_is_that_of_one_process(case, bounds):

@@ -33,17 +33,21 @@ class SolvedCosts:
         if self.team.max(float(task.C.max(initial=0.0))) > _LARGE * unit:
             start = 0.0 if task.start is None else float(np.abs(task.start[1]).max(initial=0.0))
             self._cap = max(_FIRST * unit, 2.0 * self.team.max(start) / _NEAR)
-        self.solved = np.minimum(task.C, self._cap)
+        self._apply()
+
+    def _apply(self) -> None:
+        """Cap the costs."""
+        self.solved = self.capped(self.asked)
+        self.total = float(self.team.sum(self.solved.sum()))  # of all processes
 
     @property
     def are_capped(self) -> bool:
         """Whether some cost may be lower than asked for."""
         return not math.isinf(self._cap)
 
-    @property
-    def total(self) -> float:
-        """Σ_i of the costs to solve with."""
-        return float(self.team.sum(self.solved.sum()))
+    def capped(self, C: FloatArray) -> FloatArray:
+        """Costs to solve with, of any samples."""
+        return np.minimum(C, self._cap)
 
     def rise(self, alpha: FloatArray, y: LabelArray) -> FloatArray | None:
         """Raise the cap if a sample comes near it; the point to go on from, None if nothing was raised."""
@@ -53,5 +57,5 @@ class SolvedCosts:
         if not self.team.max(float(near.any())):
             return None
         self._cap *= _RAISE
-        self.solved = np.minimum(self.asked, self._cap)
+        self._apply()
         return self._problem.shrink_into(_RAISE * alpha, y, self.solved)
