@@ -16,6 +16,7 @@ from multimargin.inner import work
 from multimargin.kernels import make_kernel
 from multimargin.methods import METHODS
 from multimargin.problems import CrammerSinger
+from multimargin.system.shard import Shard
 
 
 def wide(n=300, m=6, d=4, seed=0):
@@ -33,7 +34,7 @@ def engine_of(X, y, C=10.0, gamma=2.0**-10, kernel="rbf", cache_bytes=200 << 20)
 
 
 def factor(engine, most):
-    return pivoted_cholesky(engine.diagonal, engine.column, most)
+    return pivoted_cholesky(engine.diagonal, engine.column, most, Shard(engine.n))
 
 
 def test_factor_leaves_what_it_says():

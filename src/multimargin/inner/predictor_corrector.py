@@ -9,7 +9,7 @@ H x + c - Aᵀ λ - Bᵀ s = 0 and z s = 0. A Newton step of the perturbed condi
     (H + Bᵀ D B) dx - Aᵀ dλ = t,   A dx = u,        dz = B dx,   ds = -(z s - μ + s dz)/z.
 
 How that system is solved is what a subclass decides. The method takes 10 to 40 steps whatever the condition
-of H is.
+of H is. The groups may be divided among the processes of a team: each has the entries of x, λ and s of some.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from scipy.linalg import lapack
 
+from ..system.team import SOLO, Team
 from ..system.typing import FloatArray, IntArray
 
 _STEP = 0.995  # of the way to the boundary
@@ -36,6 +37,7 @@ class PredictorCorrector(ABC):
     gradient: FloatArray  # H x + c
     multiplier: FloatArray  # λ
     slack: FloatArray  # s
+    team: Team = SOLO  # who holds the groups
     stuck = False  # whether the last step failed or was too short
 
     @abstractmethod
@@ -68,11 +70,12 @@ class PredictorCorrector(ABC):
 
     def _lengths(self, dz: FloatArray, ds: FloatArray) -> tuple[float, float]:
         """The longest steps, up to 1, of z and of s that keep them non-negative."""
-        return step_length(self.z, dz), step_length(self.slack, ds)
+        a, b = step_length(self.z, dz), step_length(self.slack, ds)
+        return -self.team.max(-a), -self.team.max(-b)
 
     def minimise(self, eps: float, max_iter: int, late: Callable[[], bool] = lambda: False) -> int:
         """Step until ``_settled(eps)`` or ``late()``; returns the number of steps."""
-        n = len(self.z)
+        n = int(self.team.sum(len(self.z)))
         for step in range(max_iter):
             if self._settled(eps) or late():
                 return step
@@ -80,10 +83,10 @@ class PredictorCorrector(ABC):
                 self.stuck = True
                 return step
             complementarity = self.z * self.slack
-            mu = complementarity.sum() / n
+            mu = self.team.sum(complementarity.sum()) / n
             dx, _, dz, ds = self._newton(complementarity)
             a, b = self._lengths(dz, ds)
-            ahead = float((self.z + a * dz) @ (self.slack + b * ds)) / n
+            ahead = float(self.team.sum((self.z + a * dz) @ (self.slack + b * ds))) / n
             target = (ahead / mu) ** 3 * mu
             dx, dl, dz, ds = self._newton(complementarity + dz * ds - target)
             a, b = self._lengths(dz, ds)
@@ -113,6 +116,7 @@ class PairProblem(PredictorCorrector):
     """
 
     r: IntArray  # class of each pair
+    m: int
 
     def _start(self, spread: float) -> None:
         """λ and s for the current z; the least slack of a sample becomes ``spread``."""
@@ -135,11 +139,13 @@ class PairProblem(PredictorCorrector):
 
         |Σ_i K_ij z_ir| ≤ √K_jj Σ_i √K_ii z_ir.
         """
-        heavy, root = self._heavy(), np.sqrt(self.diagonal)
-        if self.slack[heavy].max(initial=0.0) > eps or np.abs(self._residual()).max() > eps:
+        heavy, root, largest = self._heavy(), np.sqrt(self.diagonal), self.team.max
+        if largest(float(self.slack[heavy].max(initial=0.0))) > eps:
             return False
-        light = np.bincount(self.r, np.where(heavy, 0.0, self.z * root[self.of]))
-        return bool(light.max() * root.max() <= eps)
+        if largest(float(np.abs(self._residual()).max(initial=0.0))) > eps:
+            return False
+        light = self.team.sum(np.bincount(self.r, np.where(heavy, 0.0, self.z * root[self.of]), self.m))
+        return bool(light.max() * largest(float(root.max(initial=0.0))) <= eps)
 
     def _rounded(self) -> FloatArray:
         """The point z with the weight of light pairs given to the heavy ones of the sample."""

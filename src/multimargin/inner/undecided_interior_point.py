@@ -132,7 +132,7 @@ class _Undecided(PairProblem):
     """The problem over the listed pairs of some samples."""
 
     def __init__(self, block: Block, rows: IntArray, listed: np.ndarray) -> None:
-        self.y, self.C = block.y[rows], block.C[rows]
+        self.y, self.C, self.m = block.y[rows], block.C[rows], block.alpha.shape[1]
         self.diagonal = block.diagonal[rows]
         self.r, self.of = map(np.ascontiguousarray, np.nonzero(listed.T))
         starts = np.unique(self.r, return_index=True)[1]
