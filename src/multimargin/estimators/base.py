@@ -25,6 +25,10 @@ from .keywords import ForeignKeywords
 from .states import from_plain, to_plain
 from .validation import check_bool, check_choice, check_integer, check_number
 
+# Parameters that may differ between the processes of a team, and types of the others that are compared.
+_OWN = frozenset({"engine", "n_threads", "cache_size", "random_state", "verbose", "callback"})
+_COMPARED = (str, bool, int, float, dict, type(None))
+
 AnySolution = TypeVar("AnySolution", bound=Certified)
 
 
@@ -35,6 +39,7 @@ class Rows(NamedTuple):
     labels: np.ndarray  # the classes, those of other rows included
     y: LabelArray  # 0..m-1
     weight: FloatArray
+    weighted: bool = False  # whether weights were given
 
 
 class MachineClassifier(ForeignKeywords, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -56,22 +61,42 @@ class MachineClassifier(ForeignKeywords, CallbackSupportMixin, ClassifierMixin, 
     _not_stored: ClassVar[frozenset[str]] = frozenset()  # attributes that are not stored
 
     def _rows(self, y: np.ndarray, sample_weight: Any, team: Team = SOLO) -> Rows:
-        if y.dtype.kind not in "iub":  # integers are classes
-            check_classification_targets(y)
-        weight = check_weights(sample_weight, len(y))
+        weighted = all_or_none("sample_weight", sample_weight is not None, len(y), team)
+        weight = team.attempt(lambda: _weights_of_classes(y, sample_weight))
         kept = np.flatnonzero(weight)
-        if not team.sum(len(kept)):
+        total, n = (int(count) for count in team.sum([len(kept), len(y)]))
+        if not total:
             raise ValueError("All sample weights are zero; some samples need a positive weight.")
         labels = team.union(y)
-        present = labels if len(kept) == len(y) else team.union(y[kept])
-        if 2 * len(present) >= team.sum(len(kept)):  # perhaps no classes after all: scikit-learn's warning
-            check_classification_targets(y)
+        present = labels if total == n else team.union(y[kept])
+        if 2 * len(present) >= total and team.rank == 0 and len(y):
+            check_classification_targets(y)  # perhaps no classes after all: scikit-learn's warning
         if len(present) < 2:
             raise ValueError(
                 f"At least 2 classes are needed, but rows of positive weight have {len(present)} class: "
                 f"{present.tolist()}."
             )
-        return Rows(kept, labels, np.searchsorted(labels, y[kept]).astype(np.int32), weight[kept])
+        numbers = np.searchsorted(labels, y[kept]).astype(np.int32)
+        return Rows(kept, labels, numbers, weight[kept], weighted)
+
+    def _check_same_parameters(self, team: Team) -> None:
+        """Raise unless all processes have the same parameters, of those that can be compared."""
+        if team.size == 1:
+            return
+        mine = {
+            name: value
+            for name, value in self.get_params(deep=False).items()
+            if name not in _OWN and isinstance(value, _COMPARED)
+        }
+        told = team.collect(mine)
+        for rank, other in enumerate(told):
+            odd = [name for name in told[0] if other.get(name) != told[0][name]]
+            if odd:
+                values = told[0][odd[0]], other.get(odd[0])
+                raise ValueError(
+                    f"All ranks need the same parameters, but {odd[0]} is {values[0]!r} on rank 0 and "
+                    f"{values[1]!r} on rank {rank}."
+                )
 
     def _seed(self) -> int:
         """The seed of a fit; a fixed one without ``random_state``."""
@@ -86,16 +111,21 @@ class MachineClassifier(ForeignKeywords, CallbackSupportMixin, ClassifierMixin, 
         now: Callable[[], dict[str, Any]],
         final: Callable[[AnySolution], dict[str, Any]],
         max_iter: int = -1,
+        team: Team = SOLO,
     ) -> AnySolution:
         """Run a solver under a monitor, with progress display and scikit-learn's callbacks.
 
         ``now`` makes the attributes of a model from the solver's current point, ``final`` from its solution.
+        Only the first process of the team displays anything and has callbacks.
         """
-        progress = Progress(self.tol, int(self.verbose), type(self).__name__) if self.verbose else None
-        observers: list[Observer] = [o for o in (progress, self.callback) if o is not None]
-        context = callback_context(self, max_iter)
+        first = team.rank == 0
+        shown = first and self.verbose
+        progress = Progress(self.tol, int(self.verbose), type(self).__name__) if shown else None
+        observers: list[Observer] = [o for o in (progress, self.callback if first else None) if o is not None]
+        context = callback_context(self, max_iter) if first else None
+        if team.agree(context is not None):
+            observers.append(SklearnCallbacks(self, context, X, y, now, team))
         if context is not None:
-            observers.append(SklearnCallbacks(self, context, X, y, now))
             context.call_on_fit_task_begin(estimator=self, X=X, y=y)
         with progress or nullcontext():
             solution = run(Monitor(max_iter, self.time_limit, observers))
@@ -177,6 +207,25 @@ class MachineClassifier(ForeignKeywords, CallbackSupportMixin, ClassifierMixin, 
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _weights_of_classes(y: np.ndarray, sample_weight: Any) -> FloatArray:
+    """The weights of this process's rows; raises if these or the labels are wrong."""
+    if len(y) and y.dtype.kind not in "iub":  # integers are classes
+        check_classification_targets(y)
+    return check_weights(sample_weight, len(y))
+
+
+def all_or_none(name: str, given: bool, rows: int, team: Team) -> bool:
+    """Whether ``name`` was given to the processes that have rows: to all, or to none of them."""
+    told = [(rank, given) for rank, (rows, given) in enumerate(team.collect((rows, given))) if rows]
+    odd = [rank for rank, given in told if given != told[0][1]]
+    if odd:
+        known, unknown = (told[0][0], odd[0]) if told[0][1] else (odd[0], told[0][0])
+        raise ValueError(
+            f"{name} was given on rank {known}, but not on rank {unknown}. Give it on all ranks or on none."
+        )
+    return bool(told and told[0][1])
 
 
 def margins(scores: FloatArray) -> FloatArray:

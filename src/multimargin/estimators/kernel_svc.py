@@ -5,34 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
-import numpy as np
-from sklearn.utils.validation import check_is_fitted
-
-from ..engines import EngineOptions, Mpi, Scorer
-from ..engines.base import Engine, Task
-from ..engines.diagonal import kernel_diagonal
+from ..engines import Mpi, Scorer
+from ..engines.mpi.data import own_rows
 from ..engines.rounding import score_rounding
 from ..kernels import Kernel
-from ..methods.bias import proximal_weight
 from ..methods.decomposition import Decomposition
-from ..problems import PROBLEMS
-from ..run.monitor import Monitor
-from ..solution import Solution, TraceRow
-from ..system.memory import cache_bytes
-from ..system.team import Team
+from ..solution import TraceRow
+from ..system.shard import Shard
 from ..system.threads import effective_threads
 from ..system.typing import FloatArray
-from .attributes import ModelMaker, SupportAttributes, intercept
-from .base import Rows, margins
+from .attributes import EVERYWHERE, ModelMaker, intercept
+from .base import margins
 from .callbacks import with_callbacks
 from .costs import class_factors, sample_costs
-from .kernel_parameters import KernelParameters
+from .kernel_fit import KernelFit
 from .label_noise import LabelNoiseMixin
 from .samples import new_data, training_data
-from .starts import CheckpointSetting, open_checkpoint, previous_solution
+from .starts import CheckpointSetting
 
 
-class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
+class KernelSVC(LabelNoiseMixin, KernelFit):
     """Exact multiclass kernel support vector machine with a certificate of optimality.
 
     All classes are trained in one problem. For the Crammer-Singer machine, for example, the dual
@@ -258,91 +250,36 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
         self : KernelSVC
             The fitted estimator.
         """
-        self._check_params()
-        X, y = training_data(self, self._make_kernel(), X, y)
-        team = self._setting().assemble()
-        rows = self._rows(y, sample_weight, team)
-        factors = class_factors(self.class_weight, rows.labels, rows.y, rows.weight, team)
-        C = sample_costs(self.C, factors, rows.y, rows.weight)
-        task = self._task(X, rows, C, sample_weight is not None, team)
-        model = ModelMaker(task, rows.labels, rows.kept, factors, self._kind_of_bias())
-        solution = self._solve(task, model, X, y)
-        self._store(task, model, X.shape[0], solution)
-        self._warn_unless_proved(solution, score_rounding(task, solution.support, solution.coef))
+        setting = self._setting()
+        team = setting.assemble()
+        with team.together():
+            team.attempt(self._check_params)
+            self._check_same_parameters(team)
+            X, y, sample_weight = own_rows(team, setting.data, X, y, sample_weight)
+            X, y = training_data(self, self._make_kernel(), X, y, team)
+            rows = self._rows(y, sample_weight, team)
+            factors = class_factors(self.class_weight, rows.labels, rows.y, rows.weight, team)
+            C = team.attempt(lambda: sample_costs(self.C, factors, rows.y, rows.weight))
+            given = Shard(len(y), team)
+            task = self._task(X, rows, given, C)
+            kept, bias = given.first + rows.kept, self._kind_of_bias()
+            model = ModelMaker(task, rows.labels, given.n, kept, factors, bias)
+            solution, made = self._solve(setting, task, model, X, y)
+            attributes = model.of(solution) if made is None else made  # the engine's memory is free again
+            self._store_model(attributes, setting.model == "all" or team.rank == 0)
+            self._store_certificate(solution)
+            rounding = score_rounding(task, solution.support, solution.coef)
+            if team.rank == 0:
+                self._warn_unless_proved(solution, rounding)
         return self
 
-    def _task(self, X: Any, rows: Rows, C: FloatArray, weighted: bool, team: Team) -> Task:
-        """The problem to solve, on the rows of positive weight."""
-        kept, labels, y, weight = rows
-        kernel = self._make_kernel()
-        if kernel.pairwise and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"kernel='precomputed' needs a square matrix of kernel values to fit, got shape {X.shape}."
-            )
-        problem = PROBLEMS[self.machine](len(labels))
-        start = previous_solution(self, X.shape[0], rows, problem, C)
-        if len(kept) < X.shape[0]:
-            X = X[kept][:, kept] if kernel.pairwise else X[kept]
-        kernel = kernel.resolve(X, weight if weighted else None, team)
-        kind = self._kind_of_bias()
-        offset = self._bias_constant(kernel, X, weight, team) if kind == "regularized" else 0.0
-        if kind == "free" and not problem.balanced:
-            offset = proximal_weight(kernel_diagonal(kernel, X, team), C, len(labels), team)
-        bias = self._class_bias if start is not None and kind == "free" else None
-        return Task(problem, kernel, X, y, C, offset, start, bias, team)
-
-    def _solve(self, task: Task, model: ModelMaker, X: Any, y: Any) -> Solution:
-        method = self._method()
-        seed = task.team.agree(self._seed())
-        solver = self.solver if isinstance(self.solver, str) else repr(self.solver)
-        checkpoint = open_checkpoint(self.checkpoint, model, X.shape[0], solver, seed)
-        seed = seed if checkpoint is None else checkpoint.seed
-        options = EngineOptions(
-            effective_threads(self.n_threads, task.team.ranks_on_host),
-            cache_bytes(self.cache_size, len(task.y), task.team),
-            method.block_share,
-            self.dtype,
-            bool(self.shrinking),
-            seed,
-            method.lazy_blocks,
-            method.largest_set,
-            method.inner,
-        )
-        engine: Engine
-
-        def run(monitor: Monitor) -> Solution:
-            nonlocal engine
-            engine = self._setting()(task, options)
-            monitor.trace.info["solver"] = solver
-            return method.run(
-                engine,
-                monitor,
-                tol=self.tol,
-                rng=np.random.default_rng(seed),
-                free_bias=self._kind_of_bias() == "free",
-                keep_interrupted=self.on_interrupt == "keep",
-                checkpoint=checkpoint,
-            )
-
-        return self._train(
-            run,
-            X,
-            y,
-            now=lambda: model(*engine.found()[:2], engine.found().intercept),
-            final=lambda solution: model(solution.support, solution.coef, solution.bias),
-            max_iter=self.max_iter,
-        )
-
-    def _store(self, task: Task, model: ModelMaker, rows: int, solution: Solution) -> None:
-        for name, value in model(solution.support, solution.coef, solution.bias).items():
-            setattr(self, name, value)
-        self._store_certificate(solution)
-        self._labels = task.y
-        self._kept = model.kept
-        self._rows_fitted = rows
-        self._costs = task.C
-        self._problem = task.problem
-        self._support_loss = solution.loss
+    def _store_model(self, attributes: dict[str, Any], complete: bool) -> None:
+        """Take over a model: all of it, or what a process without the model has too."""
+        for name, value in attributes.items():
+            if complete or name in EVERYWHERE:
+                setattr(self, name, value)
+            elif hasattr(self, name):  # of the model of an earlier fit
+                delattr(self, name)
 
     # -- predict -----------------------------------------------------------------------------------
     def decision_function(self, X: Any) -> FloatArray:
@@ -358,7 +295,7 @@ class KernelSVC(SupportAttributes, LabelNoiseMixin, KernelParameters):
         scores : ndarray of shape (n_samples, m) or (n_samples,)
             The largest score is the predicted class.
         """
-        check_is_fitted(self)
+        self._check_has_model()
         X = new_data(self, self._kernel, X)
         if self._scorer.coef is not self.dual_coef_:
             self._prepare_scorer()

@@ -5,22 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from ..problems.base import Problem
-from ..system.typing import FloatArray, IntArray, LabelArray
+from ..system.typing import FloatArray, IntArray
+from .attributes import SupportAttributes
 from .validation import check_integer
 
 
-class LabelNoiseMixin:
+class LabelNoiseMixin(SupportAttributes):
     """Methods of a fitted machine that judge the labels of its training rows."""
 
-    classes_: np.ndarray
-    support_: IntArray
-    dual_coef_: FloatArray
-    _kept: IntArray  # numbers of the training rows of positive weight, ascending
-    _labels: LabelArray  # of those rows
-    _costs: FloatArray  # of those rows
+    _costs: FloatArray  # of the training rows whose labels are known
     _problem: Problem
     _support_loss: FloatArray  # of the support vectors, for unit cost
 
@@ -39,7 +34,8 @@ class LabelNoiseMixin:
         Parameters
         ----------
         i : int or array-like of int
-            Row number(s) of the training data.
+            Row number(s) of the training data. A model that several processes have trained knows only its
+            support vectors.
 
         Returns
         -------
@@ -52,15 +48,16 @@ class LabelNoiseMixin:
         >>> float(KernelSVC().fit([[0.0], [1.0], [2.0]], [0, 1, 0]).label_distribution(1).sum())
         1.0
         """
-        check_is_fitted(self)
+        self._check_has_model()
         rows = np.atleast_1d(np.asarray(i))
         if not np.issubdtype(rows.dtype, np.integer):
             raise TypeError(f"i must be a row number or an array of row numbers, got {i!r}.")
         at = np.searchsorted(self._kept, rows)
         if rows.ndim != 1 or (at == len(self._kept)).any() or (self._kept[at] != rows).any():
-            raise ValueError(
-                f"i must name training rows of positive weight (there are {len(self._kept)}), got {i!r}."
-            )
+            known = "training rows of positive weight"
+            if self._processes > 1:
+                known = "support vectors: a model trained by several processes knows no other labels"
+            raise ValueError(f"i must name {known} (there are {len(self._kept)}), got {i!r}.")
         alpha = np.zeros((len(rows), self.dual_coef_.shape[1]))
         where = np.searchsorted(self.support_, rows)
         is_support = np.append(self.support_, -1)[where] == rows
@@ -94,7 +91,7 @@ class LabelNoiseMixin:
         >>> KernelSVC().fit(X, y).suspects(1)
         array([10])
         """
-        check_is_fitted(self)
+        self._check_has_model()
         check_integer("k", k, 1)
         costs = self._costs[np.searchsorted(self._kept, self.support_)]
         norms = np.linalg.norm(self.dual_coef_, axis=1) / costs

@@ -8,13 +8,68 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, column_or_1d, validate_data
 
+from ..engines.mpi.data import length
 from ..kernels import Kernel
-from ..system.data import STORED, canonical
+from ..system.data import STORED, canonical, same_form
+from ..system.team import SOLO, Team
 from ..system.typing import Data
 
 
-def training_data(estimator: Any, kernel: Kernel, X: Any, y: Any) -> tuple[Data, np.ndarray]:
-    """Return checked samples and labels, and tell the estimator the number of features."""
+def training_data(
+    estimator: Any, kernel: Kernel, X: Any, y: Any, team: Team = SOLO
+) -> tuple[Data, np.ndarray]:
+    """Return checked samples and labels of this process, and tell the estimator the number of features.
+
+    All processes of the team have samples of the same form, and labels of the same type. Some may have none.
+    """
+    if team.size == 1:
+        return _checked(estimator, kernel, X, y)
+    empty = length(X) == 0 and length(y) == 0
+    X, y = team.attempt(
+        lambda: (np.empty((0, 0)), np.empty(0)) if empty else _checked(estimator, kernel, X, y)
+    )
+    if not team.sum(len(y)):
+        raise ValueError("No rank has any rows of training data: X is empty on all ranks.")
+    X = same_form(X, team)
+    _agree_on_features(estimator, len(y), team)
+    return X, _same_type(y, team)
+
+
+def _agree_on_features(estimator: Any, rows: int, team: Team) -> None:
+    """Raise unless all processes that have rows have the same feature names; the others take them over."""
+    names = getattr(estimator, "feature_names_in_", None)
+    told = team.collect((rows, rows and estimator.n_features_in_, None if names is None else names.tolist()))
+    ranks = [rank for rank, facts in enumerate(told) if facts[0]]
+    first = told[ranks[0]]
+    for rank in ranks:
+        if told[rank][2] != first[2]:
+            raise ValueError(
+                f"The features have the names {first[2]} on rank {ranks[0]}, and {told[rank][2]} on rank "
+                f"{rank}. All ranks must have the same features in the same order."
+            )
+    if rows:
+        return
+    estimator.n_features_in_ = first[1]
+    if first[2] is not None:
+        estimator.feature_names_in_ = np.asarray(first[2], dtype=object)
+    elif names is not None:
+        del estimator.feature_names_in_
+
+
+def _same_type(y: np.ndarray, team: Team) -> np.ndarray:
+    """The labels of this process in a type that holds those of all: these must be all text or all numbers."""
+    types = [(rank, dtype) for rank, (rows, dtype) in enumerate(team.collect((len(y), y.dtype))) if rows]
+    text = [rank for rank, dtype in types if dtype.kind in "OSU"]
+    numbers = [rank for rank, dtype in types if dtype.kind not in "OSU"]
+    if text and numbers:
+        raise ValueError(
+            f"The labels y are text on rank {text[0]}, and numbers on rank {numbers[0]}. They must be of one "
+            "kind on all ranks."
+        )
+    return y.astype(np.result_type(*(dtype for _, dtype in types)), copy=False)
+
+
+def _checked(estimator: Any, kernel: Kernel, X: Any, y: Any) -> tuple[Data, np.ndarray]:
     samples = _for_callable(kernel, X)
     if samples is None:
         X, y = validate_data(estimator, X, y, **_options(kernel))

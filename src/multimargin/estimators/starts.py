@@ -19,19 +19,31 @@ from .validation import check_number
 
 # -- the previous solution ---------------------------------------------------------------------------
 def previous_solution(
-    estimator: Any, n: int, rows: Rows, problem: Problem, C: FloatArray
-) -> tuple[IntArray, FloatArray] | None:
-    """Return the support vectors of the last fit and their coefficients, made feasible for the costs.
+    estimator: Any, rows: Rows, given: Shard, problem: Problem, C: FloatArray
+) -> tuple[tuple[IntArray, FloatArray] | None, FloatArray | None]:
+    """Return the support vectors of the last fit that are held here, with their coefficients, and its bias.
 
-    None if the estimator should not start there, or has no solution of a problem of this shape.
+    The coefficients are made feasible for the costs. None if the estimator of the first process should not
+    start there, or has no solution of a problem of this shape.
     """
+    previous = given.team.agree(_last_solution(estimator, given.n, rows.labels, problem.columns))
+    if previous is None:
+        return None, None
+    support, coef, bias = previous
+    kept = given.first + rows.kept
+    _, before, ids = np.intersect1d(support, kept, assume_unique=True, return_indices=True)
+    return (ids, problem.shrink_into(coef[before], rows.y[ids], C[ids])), bias
+
+
+def _last_solution(
+    estimator: Any, n: int, labels: np.ndarray, columns: int
+) -> tuple[IntArray, FloatArray, FloatArray] | None:
     if not estimator.warm_start or not hasattr(estimator, "dual_coef_"):
         return None
-    same = estimator._rows_fitted == n and np.array_equal(estimator.classes_, rows.labels)
-    if not same or estimator.dual_coef_.shape[1] != problem.columns:
+    same = estimator._rows_fitted == n and np.array_equal(estimator.classes_, labels)
+    if not same or estimator.dual_coef_.shape[1] != columns:
         return None
-    _, before, ids = np.intersect1d(estimator.support_, rows.kept, assume_unique=True, return_indices=True)
-    return ids, problem.shrink_into(estimator.dual_coef_[before], rows.y[ids], C[ids])
+    return estimator.support_, estimator.dual_coef_, estimator._class_bias
 
 
 # -- a checkpoint ------------------------------------------------------------------------------------
@@ -58,19 +70,17 @@ def path_and_seconds(checkpoint: CheckpointSetting) -> tuple[str, float] | None:
 
 
 def open_checkpoint(
-    parameter: CheckpointSetting, model: ModelMaker, rows: int, solver: str, seed: int
+    parameter: CheckpointSetting, model: ModelMaker, solver: str, seed: int
 ) -> Checkpoint | None:
-    """Return the checkpoint of a fit to data of so many ``rows``; the task then starts from its state."""
+    """Return the checkpoint of a fit; the task then starts from its state."""
     parsed = path_and_seconds(parameter)
     if parsed is None:
         return None
-    task = model.task
-    everything, shard = Shard(rows, task.team), Shard(len(task.y), task.team)
-    numbers = everything.first + model.kept
+    task, shard = model.task, model.shard
     bias = model.bias, task.offset
-    data = task.X, task.y, task.C, model.labels, numbers
+    data = task.X, task.y, task.C, model.labels, model.kept
     problem = fingerprint(task.problem.name, task.kernel, bias, *data, task.team)
-    of_all = None if everything.n == shard.n else task.team.join(numbers)
+    of_all = None if model.rows == shard.n else task.team.join(model.kept)
     checkpoint = Checkpoint(*parsed, problem, solver, seed, of_all, task.team)
     before = checkpoint.before
     if before is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from importlib import import_module
 from numbers import Real
 from typing import Any
 
@@ -74,9 +73,9 @@ class Mpi(Setting):
     def assemble(self) -> Team:
         if isinstance(self.comm, Team):
             return self.comm
-        room = import_module("multimargin.engines.mpi.team")  # only now: importing mpi4py starts MPI
-        team: Team = room.MpiTeam.assemble(self.comm, self.timeout)
-        return team
+        from .team import MpiTeam  # not before there is a fit: mpi4py starts MPI when it is imported
+
+        return MpiTeam.assemble(self.comm, self.timeout)
 
     def __call__(self, task: Task, options: EngineOptions) -> Engine:
         return CpuEngine(task, options)
