@@ -10,6 +10,7 @@ from oracle import (
     least_violation,
     random_point,
 )
+from ranks import Ranks, cuts_of
 
 from multimargin.engines import EngineOptions, find_engine
 from multimargin.engines.base import Task
@@ -28,11 +29,28 @@ WAYS = {
         {"dtype": "float64", "cache_bytes": 5600, "working_set": 24, "shrinking": False},
         1e-10,
     ),
+    "cpu, two ranks": ("cpu", {"dtype": "float64", "shares": (0.5, 0.5)}, 1e-10),
+    "cpu, ragged ranks": ("cpu", {"dtype": "float64", "shares": (0.1, 0.0, 0.9)}, 1e-10),
+    "cpu, four ranks, few rows kept": (
+        "cpu",
+        {"dtype": "float64", "cache_bytes": 5600, "working_set": 24, "shares": (0.25, 0.2, 0.25, 0.3)},
+        1e-10,
+    ),
 }
 every_way = pytest.mark.parametrize("way", WAYS)
 every_machine = pytest.mark.parametrize("machine", MACHINES)
 OTHERS = [machine for machine in MACHINES if machine != "c-svc"]
 EXACT = 1e-10  # where float64 is promised
+
+
+def make_engine(way, task, **changes):
+    """The engine of that way: in one process, or on ranks with shares of the samples."""
+    name, options, _ = WAYS[way]
+    options = options | changes
+    shares = options.pop("shares", None)
+    if shares is None:
+        return find_engine(name)(task, EngineOptions(**options))
+    return Ranks(task, EngineOptions(**options), cuts_of(len(task.y), shares))
 
 
 class Held:
@@ -43,7 +61,7 @@ class Held:
     """
 
     def __init__(self, way, machine, start="random", *, bias=True, n=24, offset=0.0, seed=0, **changes):
-        name, options, self.accuracy = WAYS[way]
+        self.accuracy = WAYS[way][2]
         self.rng = rng = np.random.default_rng(seed)
         self.machine, self.n, self.classes = machine, n, 2 if machine == "c-svc" else 4
         self.columns = 1 if machine == "c-svc" else self.classes
@@ -61,7 +79,7 @@ class Held:
         self.start = self.point(start)
         given = np.arange(n), self.start
         task = Task(problem, kernel, self.X, self.y, self.C, offset, given, self.bias.copy())
-        self.engine = find_engine(name)(task, EngineOptions(**{"seed": 3, **options, **changes}))
+        self.engine = make_engine(way, task, seed=3, **changes)
 
     def point(self, start):
         alpha = random_point(self.machine, self.y, self.columns, self.C, self.rng)

@@ -9,12 +9,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from held import EXACT, WAYS, Held, every_machine, every_way
+from held import EXACT, WAYS, Held, every_machine, every_way, make_engine
 from oracle import (
     ZERO_SHARE,
 )
 
-from multimargin.engines import ENGINES, EngineOptions, find_engine
+from multimargin.engines import ENGINES, find_engine
 from multimargin.engines.base import Task
 from multimargin.inner import CoordinateDescent
 from multimargin.inner.block import Aim
@@ -81,13 +81,12 @@ def off_diagonal(A, B):
     [("poly", 1e200, "K.x, x. is not finite"), (off_diagonal, 1.0, "NaN or infinite")],
 )
 def test_a_kernel_without_finite_values_is_refused(way, kernel, size, said):
-    name, options, _ = WAYS[way]
     X, y = size * np.arange(1.0, 9.0).reshape(4, 2), np.array([0, 1, 2, 0], dtype=np.int32)
     kernel = make_kernel(kernel, degree=3, gamma=1.0, coef0=0.0).resolve(X, None)
     alpha = np.array([[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [0.0, -1.0, 1.0], [0.0, 0.0, 0.0]])
     task = Task(PROBLEMS["crammer-singer"](3), kernel, X, y, np.ones(4), 0.0, (np.arange(4), alpha))
     with pytest.raises(ValueError, match=said), np.errstate(all="ignore"):
-        find_engine(name)(task, EngineOptions(**options))
+        make_engine(way, task)
 
 
 # -- look -----------------------------------------------------------------------------------------------
@@ -302,11 +301,22 @@ def test_counts_and_facts(way):
 
 
 @every_way
-def test_a_team_of_one_agrees_with_itself(way):
+def test_everyone_agrees_with_the_first_process(way):
     engine = Held(way, "crammer-singer").engine
+    assert engine.agree({"seed": 3}) == {"seed": 3}
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_team_of_one_agrees_with_itself(name):
     value = object()
-    assert engine.agree(value) is value
-    assert find_engine(engine.name).assemble().agree(value) is value
+    assert find_engine(name).assemble().agree(value) is value
+
+
+@every_way
+def test_samples(way):
+    """Rows of X, whoever holds them."""
+    held, ids = Held(way, "crammer-singer"), np.array([23, 0, 11, 12, 5])
+    np.testing.assert_array_equal(held.engine.samples(ids), held.X[ids])
 
 
 # -- engines among themselves ---------------------------------------------------------------------------

@@ -112,16 +112,22 @@ class EngineOptions:
     working_set: int | None = None  # samples of the largest working set; None if the rule asks what fits
     inner: InnerSolver | None = None  # whose work space is part of the memory budget
 
-    def budget(self, n: int, itemsize: int, temporary_bytes: int) -> Budget:
-        """How the memory of a fit to ``n`` samples is divided; ``ValueError`` if there is too little."""
+    def budget(self, n: int, itemsize: int, temporary_bytes: int, row: int = 0) -> Budget:
+        """How the memory of a fit to ``n`` samples is divided; ``ValueError`` if there is too little.
+
+        A kernel row has ``row`` values in this process, or n.
+        """
         solver_bytes = 0 if self.inner is None else self.inner.block_bytes(itemsize)
         shares = self.block_share, self.working_set, solver_bytes
-        return Budget(self.cache_bytes, n, itemsize, *shares, temporary_bytes)
+        return Budget(self.cache_bytes, n, itemsize, *shares, temporary_bytes, row)
 
 
 @dataclass
 class Task:
-    """What is to be solved: data, labels 0..m-1, one cost per sample, a kernel with an ``offset``."""
+    """What is to be solved: data, labels 0..m-1, one cost per sample, a kernel with an ``offset``.
+
+    Each process of the team has a task with the samples that it holds; row numbers are its own.
+    """
 
     problem: Problem
     kernel: Kernel
@@ -129,7 +135,7 @@ class Task:
     y: LabelArray
     C: FloatArray
     offset: float = 0.0
-    start: tuple[IntArray, FloatArray] | None = None  # ids and feasible rows of alpha; None is zero
+    start: tuple[IntArray, FloatArray] | None = None  # row numbers and feasible rows of alpha; None is zero
     bias: FloatArray | None = None  # start of a free bias; None is zero
     team: Team = SOLO  # who holds the samples
 
@@ -139,7 +145,7 @@ class Task:
         return self.problem.columns
 
     def alpha(self) -> FloatArray:
-        """The start as an array (n, m), for engines."""
+        """The start as an array with a row per sample held here, for engines."""
         alpha = np.zeros((len(self.y), self.m))
         if self.start is not None:
             ids, alpha[ids] = self.start
@@ -308,3 +314,7 @@ class Engine(ABC):
     @abstractmethod
     def found(self) -> Found:
         """The support vectors and their coefficients."""
+
+    @abstractmethod
+    def samples(self, ids: IntArray) -> Data:
+        """The rows of X of some samples, whoever holds them; not for matrices of kernel values."""

@@ -36,15 +36,17 @@ class Budget:
     working_set: int | None = None  # largest set of a rule that does not ask what fits
     solver_bytes: int = 0  # that the inner solver needs per value of a block
     temporary_bytes: int = 0  # per kernel value while rows are computed
+    row: int = 0  # values of a kernel row: n, unless other processes hold the rest of it
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "row", self.row or self.n)
         if self._fixed_block + self._row_bytes > self.cache_bytes:
             raise ValueError(self._too_small())
 
     @property
     def _row_bytes(self) -> int:
         """One row that passes by: no fit can do with less."""
-        return self.n * (self.itemsize + self.temporary_bytes)
+        return self.row * (self.itemsize + self.temporary_bytes)
 
     @property
     def _fixed_block(self) -> int:
@@ -101,14 +103,14 @@ class Budget:
 
     def _rows_of(self, value_bytes: int) -> int:
         """Rows, at least one, with so many bytes per value that take a small part of what blocks leave."""
-        most = int(_PASSING * self._left) // (self.n * value_bytes) if value_bytes else self.n
+        most = int(_PASSING * self._left) // (self.row * value_bytes) if value_bytes else self.n
         return min(self.n, max(1, most))
 
     @property
     def kept_rows(self) -> int:
         """Kernel rows that are kept."""
-        rows = self._left - self.n * self.rows_in_python * self.temporary_bytes
-        return min(self.n, max(0, rows // (self.n * self.itemsize) - self.passing_rows))
+        rows = self._left - self.row * self.rows_in_python * self.temporary_bytes
+        return min(self.n, max(0, rows // (self.row * self.itemsize) - self.passing_rows))
 
     @property
     def largest_lazy_block(self) -> int:

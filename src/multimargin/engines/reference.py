@@ -20,7 +20,7 @@ from ..problems.zero_sums import balanced, with_zero_sums
 from ..run.profile import Profile, timed
 from ..system.shard import Shard
 from ..system.threads import blas_threads
-from ..system.typing import FloatArray, IntArray
+from ..system.typing import Data, FloatArray, IntArray
 from .base import (
     Certificate,
     Counts,
@@ -249,6 +249,9 @@ class ReferenceEngine(Engine):
         scores, y = self._scores()[ids] + self.bias, self.task.y[ids]
         loss = self.problem.loss(scores, y, np.ones(len(ids)))
         return Found(ids, self.alpha[ids], loss, self.bias + self.offset * self.sums())
+
+    def samples(self, ids: IntArray) -> Data:
+        return self.task.X[ids]
 
 
 def _in_turns(order: list[int], y: np.ndarray, share: int) -> list[int]:

@@ -7,6 +7,7 @@ it has. One process holds them all.
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 from .team import SOLO, Team
 from .typing import IntArray
@@ -48,10 +49,39 @@ class Shard:
         """Rows of all samples ``ids``; ``rows`` are those of the samples that ``mine`` names."""
         if self.alone:
             return rows
-        owners = self.owners(ids)
-        order = np.argsort(owners, kind="stable")  # of ``ids``, as the processes send them
-        counts = np.bincount(owners, minlength=self.team.size)
-        joined = self.team.join(rows, counts.tolist())
-        out = np.empty_like(joined)
-        out[order] = joined
+        return np.asarray(self.team.join(rows, self.counts(ids))[self.sent_order(ids)])
+
+    def take_sparse(self, ids: IntArray, rows: sp.csr_array) -> sp.csr_array:
+        """The same for sparse rows."""
+        lengths = self.team.join(np.diff(rows.indptr), self.counts(ids))
+        ends = np.concatenate([[0], np.cumsum(lengths)])
+        entries = np.diff(ends[np.concatenate([[0], np.cumsum(self.counts(ids))])]).tolist()
+        index = np.int32 if rows.shape[1] <= np.iinfo(np.int32).max else np.int64
+        indices = self.team.join(rows.indices.astype(index, copy=False), entries)
+        joined = sp.csr_array(
+            (self.team.join(rows.data, entries), indices, ends), shape=(len(ids), rows.shape[1])
+        )
+        return joined[self.sent_order(ids)]
+
+    def take_columns(self, ids: IntArray, values: np.ndarray) -> np.ndarray:
+        """An array with a column for each of ``ids``; ``values`` has those of the samples held here."""
+        counts, owners = self.counts(ids), self.owners(ids)
+        height = len(values)
+        parts = self.team.join(np.ascontiguousarray(values).ravel(), [height * count for count in counts])
+        out, first = np.empty((height, len(ids)), dtype=values.dtype), 0
+        for rank, count in enumerate(counts):
+            last = first + height * count
+            out[:, owners == rank] = parts[first:last].reshape(height, count)
+            first = last
         return out
+
+    def counts(self, ids: IntArray) -> list[int]:
+        """How many of ``ids`` each process holds."""
+        return [int(count) for count in np.bincount(self.owners(ids), minlength=self.team.size)]
+
+    def sent_order(self, ids: IntArray) -> IntArray:
+        """The place of each of ``ids`` if every process sends its own, one process after the other."""
+        order = np.argsort(self.owners(ids), kind="stable")
+        places = np.empty_like(order)
+        places[order] = np.arange(len(order))
+        return places

@@ -30,6 +30,7 @@ class Team(ABC):
     rank: int = 0  # the number of this process
     size: int = 1
     ranks_on_host: int = 1  # processes of the team that share this host's cores and memory
+    uniform: bool = True  # whether the same calculation gives the same bits in every process
 
     @abstractmethod
     def sum(self, x: ArrayLike) -> FloatArray:

@@ -1,11 +1,14 @@
-"""The kernel block of a working set: five ways to have one, the cheapest that serves.
+"""The kernel block of a working set: several ways to have one, the cheapest that serves.
 
 one sample          its diagonal entry
 a set for once      gathered from cached rows, the rest computed            ``Block``
 a growing set       kept from round to round (``kept_block.py``)            ``Block``
-all samples       the row store itself, once it holds all rows            ``Block``
-uncoupled classes rows of the store; each class uses its own part         ``StoreBlock``
-pairs of samples  room for some rows, each computed when it is needed     ``LazyBlock``
+all samples         the row store itself, once it holds all rows            ``Block``
+uncoupled classes   rows of the store; each class uses its own part         ``StoreBlock``
+pairs of samples    room for some rows, each computed when it is needed     ``LazyBlock``
+
+On a team, a process has only its part of a kernel row. Every process puts the same block together: a small
+one from the samples themselves, which are guests; a larger one from the columns that each process has.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from .state import State
 
 # Above this share of pairs (sample, class) with weight, whole kernel rows are faster than those of a class.
 _DENSE = 0.08
+_SHARED_BLOCK = 1000  # samples of a set above which the processes of a team share the work of its block
 
 
 @dataclass
@@ -55,7 +59,9 @@ class Blocks:
     ) -> None:
         self.state, self.rows, self.diagonal, self.profile = state, rows, diagonal, profile
         self.options, self.budget, self.dtype = options, rows.budget, rows.values.dtype
+        self.shard = state.shard
         self._kept: KeptBlock | None = None
+        self._last: tuple[IntArray, np.ndarray] | None = None  # on a team: the last set and its block
         self._lazy_room = np.empty(0, dtype=self.dtype)
 
     @property
@@ -75,8 +81,12 @@ class Blocks:
         return self.budget.largest_lazy_block if self._is_lazy else self.budget.largest_block
 
     def _block(self, W: IntArray, K: np.ndarray) -> Block:
-        s = self.state
-        return Block(W, K, self.diagonal[W], s.alpha[W], s.G[W], s.y[W], s.C[W])
+        alpha, G, y, C = self.state.named(W)
+        return Block(W, K, self._diagonal_of(W), alpha, G, y, C)
+
+    def _diagonal_of(self, W: IntArray) -> FloatArray:
+        guests = self.state.guests
+        return self.diagonal[W] if guests is None else guests.facts(W).diagonal
 
     @timed("memory")
     def once(self, W: IntArray) -> Block:
@@ -86,9 +96,35 @@ class Blocks:
                 f"The kernel block of a working set of {len(W)} samples does not fit the memory budget; use "
                 f"at most {self.budget.largest_block} samples or a larger cache_size."
             )
-        K = np.empty((1, 1), dtype=self.dtype) if len(W) == 1 else self._gathered(W)
-        np.fill_diagonal(K, self.diagonal[W])
+        K = np.empty((1, 1), dtype=self.dtype)
+        if len(W) > 1:
+            K = self._gathered(W) if self.shard.alone else self._together(W)
+        np.fill_diagonal(K, self._diagonal_of(W))
         return self._block(W, K)
+
+    def _together(self, W: IntArray) -> np.ndarray:
+        """K_WW on a team: what the last block had of it, and the rest computed by all or by each process."""
+        K = np.empty((len(W), len(W)), dtype=self.dtype)
+        old, new, known = self._in_last(W)
+        K[np.ix_(old, old)] = known
+        share = len(W) > _SHARED_BLOCK or self.rows.values.task.kernel.pairwise
+        for part in chunks(new, self._rows_at_once(len(W))):
+            K[part] = self._columns_of_all(W[part], W) if share else self.rows.between(W[part], W)
+        K[np.ix_(old, new)] = K[np.ix_(new, old)].T
+        self._last = W, K
+        return K
+
+    def _in_last(self, W: IntArray) -> tuple[IntArray, IntArray, np.ndarray]:
+        """Places in ``W`` of samples that the last set had, and of the others; the block of the first."""
+        if self._last is None:
+            return np.empty(0, dtype=np.int64), np.arange(len(W)), np.empty((0, 0), dtype=self.dtype)
+        before, K = self._last
+        _, old, at = np.intersect1d(W, before, assume_unique=True, return_indices=True)
+        return old, np.setdiff1d(np.arange(len(W)), old), K[np.ix_(at, at)]
+
+    def _columns_of_all(self, ids: IntArray, columns: IntArray) -> np.ndarray:
+        """Kernel values of ``ids`` against ``columns``, which each process computes for those it holds."""
+        return self.shard.take_columns(columns, self.rows.against(ids, self.shard.mine(columns)[1]))
 
     def _gathered(self, W: IntArray) -> np.ndarray:
         """K_WW from cached rows if there are any, by symmetry too; the rest computed."""
@@ -104,7 +140,7 @@ class Blocks:
 
     def _rows_at_once(self, columns: int) -> int:
         """Rows of a block with so many columns that take no more memory than the rows that pass by."""
-        return max(1, self.budget.passing_rows * self.state.n // columns)
+        return max(1, self.budget.passing_rows * self.budget.row // columns)
 
     @timed("memory")
     def growing(self, W: IntArray) -> Block:
@@ -124,10 +160,11 @@ class Blocks:
         if len(self._lazy_room) < size:
             self._lazy_room = np.empty(max(size, values), dtype=self.dtype)
         assert isinstance(self.rows.values, NativeValues)
+        alone = self.shard.alone  # else there are only parts of rows to copy from
         source = {
             "kernel": self.rows.values.row_by_row(W),
-            "store": self.rows.kept,
-            "slots": self.rows.cache.peek(W),
+            "store": self.rows.kept if alone else np.empty((0, self.state.n), dtype=self.dtype),
+            "slots": self.rows.cache.peek(W) if alone else np.full(len(W), -1),
             "columns": W,
         }
         K = self._lazy_room[:size].reshape(rows, len(W))
@@ -144,7 +181,9 @@ class Blocks:
         None if the machine's classes are coupled, or the rows of ``W`` do not fit the store.
         """
         state, cache = self.state, self.rows.cache
-        if not self.options.lazy_blocks or state.problem.coupled or not self._plain_diagonal:
+        if not self.shard.alone or not self.options.lazy_blocks:
+            return None
+        if state.problem.coupled or not self._plain_diagonal:
             return None
         if len(W) > cache.capacity:
             return None
@@ -158,7 +197,7 @@ class Blocks:
     def _whole_store(self, W: IntArray) -> Block | None:
         """The row store as K_WW: all samples in their order, once all rows are computed."""
         n = self.state.n
-        if len(W) < n or self.rows.cache.capacity < n or not self._plain_diagonal:
+        if not self.shard.alone or len(W) < n or self.rows.cache.capacity < n or not self._plain_diagonal:
             return None
         every = np.arange(n)
         if (every != W).any() or (self.rows.load(W) != every).any():
@@ -168,7 +207,9 @@ class Blocks:
     def _grown(self, W: IntArray, kept: KeptBlock) -> Block:
         """The kept block, with the newcomers of ``W`` added."""
         new, threads = kept.missing(W), self.options.n_threads
-        if len(new):
+        if not self.shard.alone:
+            self._grow_together(new, kept)
+        elif len(new):
             if len(kept.members) + len(new) <= self.rows.cache.capacity:
                 for store, slots, which in self.rows.visit(new):
                     kept.extend(new[which], store, slots, threads)
@@ -180,7 +221,24 @@ class Blocks:
                     self._exact_diagonal(kept, len(part))
         return self._block(kept.members, kept.kernel)
 
+    def _grow_together(self, new: IntArray, kept: KeptBlock) -> None:
+        """Add members on a team: each process has the columns of those that it holds."""
+        keep = len(kept.members) + len(new) <= self.rows.cache.capacity
+        for part in chunks(new, self._rows_at_once(len(kept.members) + len(new))):
+            everyone = np.concatenate([kept.members, part])
+            if keep:
+                _, here = self.shard.mine(everyone)
+                values = np.empty((len(part), len(here)), dtype=self.dtype)
+                for store, slots, which in self.rows.visit(part):
+                    for place, slot in zip(which, slots, strict=True):
+                        np.take(store[slot], here, out=values[place], mode="clip")
+                rows = self.shard.take_columns(everyone, values)
+            else:
+                rows = self._columns_of_all(part, everyone)
+            kept.extend_by(part, rows, self.options.n_threads)
+            self._exact_diagonal(kept, len(part))
+
     def _exact_diagonal(self, kept: KeptBlock, added: int) -> None:
         """Give the last ``added`` members their exact diagonal entries."""
         at = np.arange(len(kept.members) - added, len(kept.members))
-        kept.kernel[at, at] = self.diagonal[kept.members[at]]
+        kept.kernel[at, at] = self._diagonal_of(kept.members[at])

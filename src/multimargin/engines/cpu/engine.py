@@ -18,7 +18,7 @@ from ...problems.zero_sums import balanced, with_zero_sums
 from ...run.profile import Profile, timed
 from ...system.shard import Shard
 from ...system.threads import blas_threads
-from ...system.typing import FloatArray, IntArray
+from ...system.typing import Data, FloatArray, IntArray
 from ..base import (
     Certificate,
     Counts,
@@ -31,16 +31,19 @@ from ..base import (
     Task,
     is_late,
 )
+from ..budget import Budget
 from ..diagonal import TINY_DIAGONAL, exact_diagonal
 from ..divergence import check_dual
 from ..solved_costs import SolvedCosts
 from .blocks import Blocks, LazyBlock, StoreBlock
+from .guests import Guests
 from .kernel_values import NativeValues, kernel_values
 from .leap import Leap
-from .row_store import RowStore
+from .row_store import RowStore, chunks
 from .solvers import Solvers
 from .state import State
 
+_GUESTS_AT_ONCE = 4096  # samples whose coefficients travel in one message
 _CHEAP = 0.1  # of the work of the block solvers: exact scores may cost so much between two proofs
 
 
@@ -48,31 +51,44 @@ class CpuEngine(Engine):
     """Native kernel rows (float32 unless asked otherwise), gradient, measures and block solvers.
 
     Kernels without a native form (callables, precomputed) are evaluated in Python; all else is native.
+
+    On a team, each process has the rows of X, alpha and G of the samples that it holds, and the values of
+    kernel rows that belong to them. The samples of a working set come to every process, and so do their rows
+    of alpha and G. All processes solve the block alike, and each updates its own rows of G.
     """
 
     name: ClassVar[str] = "cpu"
 
     def __init__(self, task: Task, options: EngineOptions) -> None:
         self.task, self.options, self.problem, self.team = task, options, task.problem, task.team
-        self.n, self.m, self.offset = len(task.y), task.m, task.offset
+        self.shard = Shard(len(task.y), task.team)
+        self.guests = None if self.shard.alone else Guests(task, self.shard)
+        self.n, self.m, self.offset = self.shard.n, task.m, task.offset
         self.profile = Profile()
         self._leap: Leap | None = None
         with self.profile.phase("memory"):
             self._make_rows(options)
             self.diagonal = exact_diagonal(task, self.rows.diagonal())
-            self.state = State(task, options, SolvedCosts(task, self.diagonal))
+            if self.guests is not None:
+                self.guests.diagonal = self.diagonal
+            costs = SolvedCosts(task, self.diagonal)
+            self.state = State(task, options, costs, self.shard, self.guests)
             self.blocks = Blocks(self.state, self.rows, self.diagonal, options, self.profile)
             self.solvers = Solvers(self.state, self.blocks, options, self.profile)
             self._moves = np.zeros(self.n, dtype=np.int64)  # of each sample in lazy blocks
-            if task.start is not None:
+            if self.team.max(float(task.start is not None)):
                 with self.running():
                     self._refresh()
 
     def _make_rows(self, options: EngineOptions) -> None:
-        self.values = kernel_values(self.task, options)
-        budget = options.budget(self.n, self.values.dtype.itemsize, self.values.temporary_bytes)
+        self.values = kernel_values(self.task, options, self.shard, self.guests)
+        budget = self._budget(self.values.dtype.itemsize)
         self.values.rows_in_python = budget.rows_in_python
         self.rows = RowStore(self.values, budget, self.profile)
+
+    def _budget(self, itemsize: int) -> Budget:
+        """How the memory is divided: alike in all processes, as the one with most samples needs it."""
+        return self.options.budget(self.n, itemsize, self.values.temporary_bytes, self.shard.largest)
 
     def running(self) -> AbstractContextManager[Any]:
         return blas_threads(self.values.blas_threads)
@@ -107,12 +123,11 @@ class CpuEngine(Engine):
         return self.state.support if math.isinf(reach) else self.state.unsettled(reach)
 
     def groups(self, ids: IntArray) -> np.ndarray:
-        return self.problem.group(self.state.alpha[ids], self.task.y[ids], self.state.C[ids])
+        return self.state.groups(ids)
 
     @timed("selection")
     def pairs(self, most: int, second_order: bool = False) -> tuple[IntArray, IntArray]:
-        rows = self.state.rows()
-        shard = Shard(len(self.task.y), self.team)
+        rows, shard = self.state.rows(), self.shard
         up, down = self.problem.pairs(rows, 1 if second_order else most, shard)
         if not second_order or not len(up):
             return up, down
@@ -127,7 +142,8 @@ class CpuEngine(Engine):
 
     @timed("kernel rows")
     def column(self, i: int) -> FloatArray:
-        """Kernel values of sample ``i`` against all, in float64."""
+        """Kernel values of sample ``i`` against those held here, in float64."""
+        self._invite(np.array([i]))
         return self.rows.scores(np.array([i]), np.ones((1, 1)))[:, 0]
 
     def largest_block(self) -> int:
@@ -144,32 +160,57 @@ class CpuEngine(Engine):
             "row_dtype": self.values.dtype.name,
             "cache_rows": self.rows.cache.capacity,
             "kernel_form": self.values.form,
-        }
+        } | self.team.facts()
         if self.solvers.in_python:
             facts["solved_in_python"] = sorted(self.solvers.in_python)
         return facts
 
     # -- move ----------------------------------------------------------------------------------------
+    def _invite(self, ids: IntArray) -> None:
+        """Bring samples of other processes here."""
+        if self.guests is not None:
+            with self.profile.phase("messages"):
+                self.guests.welcome(ids)
+
     def improve(self, W: IntArray, inner: InnerSolver, aim: Aim, keep: bool = False) -> Improvement:
+        self._invite(W)
         block = self.blocks.growing(W) if keep else self.blocks.once(W)
+        # One process finds these in its state, whenever it needs them.
+        before = None if self.shard.alone else (block.alpha.copy(), block.G.copy())
         eps = aim.eps(self.problem, inner.measure, block, self.n)
         try:
-            steps = self.solvers.solve(inner, block, eps, self.deadline)
-            return Improvement(steps, self._update(block))
+            steps = self._solve(inner, block, eps)
+            return Improvement(steps, self._update(block, before))
         except KeyboardInterrupt:
             self.state.take_over(block.W, block.alpha)
             raise
 
+    def _solve(self, inner: InnerSolver, block: Block, eps: float) -> int:
+        """Solve the block: in every process, or, if they may not get the same result, in the first one."""
+        if self.shard.alone or (self.team.uniform and math.isinf(self.deadline)):
+            return self.solvers.solve(inner, block, eps, self.deadline)
+        result = np.empty((0, 2 * self.m))
+        steps = 0
+        if self.team.rank == 0:
+            steps = self.solvers.solve(inner, block, eps, self.deadline)
+            result = np.concatenate([block.alpha, block.G], axis=1)
+        rows = self.team.join(result, [len(block.W)] + [0] * (self.team.size - 1))
+        block.alpha[:], block.G[:] = rows[:, : self.m], rows[:, self.m :]
+        steps, self.solvers.work = self.team.agree((steps, self.solvers.work))
+        return steps
+
     @timed("gradient")
-    def _update(self, block: Block) -> bool:
+    def _update(self, block: Block, before: tuple[FloatArray, FloatArray] | None) -> bool:
         """Take over a solved block. Kernel rows are needed only of samples that moved."""
         state, W = self.state, block.W
-        delta = block.alpha - state.alpha[W]
+        alpha, G = (state.alpha[W], None) if before is None else before
+        delta = block.alpha - alpha
         moved = np.flatnonzero(delta.any(axis=1))
         if not len(moved):
             return False
         # G_new - G_old = K_WW delta on W, so the exact change of the dual needs no further product.
-        state.dual += 0.5 * float(np.vdot(block.G[moved] + state.G[W[moved]], delta[moved]))
+        G = state.G[W[moved]] if G is None else G[moved]
+        state.dual += 0.5 * float(np.vdot(block.G[moved] + G, delta[moved]))
         check_dual(self.task, state.dual, self.total_cost)
         if isinstance(block, StoreBlock) and len(W) == self.n:  # G is complete
             state.G[W] = block.G
@@ -178,7 +219,8 @@ class CpuEngine(Engine):
                 with self.values.one_blas_thread():
                     _core.update_gradient(state.G, store, slots, delta[moved[which]], self.options.n_threads)
         if state.ridge is not None:
-            state.G[W[moved]] += state.ridge[W[moved], None] * delta[moved]
+            places, own = self.shard.mine(W[moved])
+            state.G[own] += state.ridge[own, None] * delta[moved][places]
         state.take_over(W, block.alpha)
         return True
 
@@ -221,7 +263,7 @@ class CpuEngine(Engine):
         if drift > 0 and not self._proof_is_cheap():
             return False
         try:
-            self.options.budget(self.n, 8, self.values.temporary_bytes)
+            self._budget(8)
         except ValueError:  # float64 values do not fit the memory budget
             return False
         dual, G = self.state.dual, self.state.G
@@ -253,7 +295,7 @@ class CpuEngine(Engine):
 
     @timed("gradient")
     def place(self, alpha: FloatArray) -> None:
-        """Take over ``alpha`` of all samples; G and the dual in float64."""
+        """Take over ``alpha`` of the samples held here; G and the dual in float64."""
         self.state.place(alpha)
         self._refresh()
 
@@ -286,8 +328,15 @@ class CpuEngine(Engine):
     # -- certify -------------------------------------------------------------------------------------
     def _refresh(self) -> None:
         """Recompute G and the dual from alpha."""
-        ids = self.state.support
-        self.state.take_scores(self.rows.scores(ids, self.state.alpha[ids]))
+        ids, state = self.state.support, self.state
+        if self.shard.alone:
+            state.take_scores(self.rows.scores(ids, state.alpha[ids]))
+            return
+        S = np.zeros_like(state.alpha)
+        for part in chunks(ids, _GUESTS_AT_ONCE):  # messages do not grow with n
+            self._invite(part)
+            S += self.rows.scores(part, state.coefficients(part))
+        state.take_scores(S)
 
     @timed("proof")
     def prove(self) -> Certificate:
@@ -300,3 +349,9 @@ class CpuEngine(Engine):
 
     def found(self) -> Found:
         return self.state.found()
+
+    def samples(self, ids: IntArray) -> Data:
+        if self.guests is None:
+            return self.task.X[ids]
+        self._invite(ids)
+        return self.guests.rows(ids)

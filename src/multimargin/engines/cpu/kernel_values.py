@@ -1,6 +1,7 @@
 """Where kernel values come from: native code, or Python for callables and precomputed matrices.
 
-Values are those of the task's kernel, with its offset added.
+Values are those of the task's kernel, with its offset added. Samples are named by their ids. A row has one
+value per sample that this process holds. On a team, samples must be guests before their values are asked for.
 """
 
 from __future__ import annotations
@@ -15,17 +16,19 @@ from ... import _core
 from ...inner import work
 from ...system.data import features_per_sample
 from ...system.memory import WHOLE_SAMPLES
+from ...system.shard import Shard
 from ...system.threads import blas_threads
 from ...system.typing import FloatArray, IntArray
 from ..base import EngineOptions, Task
+from .guests import Guests
 from .layouts import Layout
 from .scores import LaidOutScorer, SupportScorer
 
 _VALUES_AT_ONCE = 1 << 22  # kernel values that Python holds at a time
 
 
-def row_dtype(task: Task, options: EngineOptions) -> np.dtype[Any]:
-    """The precision of kernel rows.
+def row_dtype(task: Task, options: EngineOptions, n: int) -> np.dtype[Any]:
+    """The precision of kernel rows, of ``n`` samples in all.
 
     "auto" keeps float64 rows if the whole kernel matrix is small, and for kernels of unbounded values or low
     rank, which float32 rounding would make indefinite.
@@ -33,11 +36,11 @@ def row_dtype(task: Task, options: EngineOptions) -> np.dtype[Any]:
     if options.dtype != "auto":
         return np.dtype(options.dtype)
     bounded = task.kernel.native in ("rbf", "laplacian")
-    return np.dtype(np.float32 if bounded and len(task.y) > WHOLE_SAMPLES else np.float64)
+    return np.dtype(np.float32 if bounded and n > WHOLE_SAMPLES else np.float64)
 
 
 class KernelValues(ABC):
-    """The kernel between training samples."""
+    """The kernel between training samples and those that this process holds."""
 
     form: str  # for the trace
     exact: bool  # whether values are as good as float64 ones
@@ -45,9 +48,12 @@ class KernelValues(ABC):
     temporary_bytes: int = 0  # per kernel value while rows are computed
     rows_in_python: int  # that may be computed in one go; set from the memory budget
 
-    def __init__(self, task: Task, options: EngineOptions) -> None:
-        self.task, self.n_threads = task, options.n_threads
-        self.n, self.dtype = len(task.y), row_dtype(task, options)
+    def __init__(
+        self, task: Task, options: EngineOptions, shard: Shard, guests: Guests | None = None
+    ) -> None:
+        self.task, self.shard, self.guests, self.n_threads = task, shard, guests, options.n_threads
+        self.n, self.width = shard.n, shard.count  # samples of all, and of this process
+        self.dtype = row_dtype(task, options, self.n)
 
     def one_blas_thread(self) -> AbstractContextManager[Any]:
         """For products inside of our threads; with native values, the whole run has one BLAS thread."""
@@ -59,8 +65,8 @@ class KernelValues(ABC):
         return False
 
     def diagonal(self) -> FloatArray:
-        """K_ii without the offset, in float64."""
-        return self.task.kernel.diagonal(self.task.X)
+        """K_ii of the samples held here without the offset, in float64."""
+        return self.task.team.attempt(lambda: self.task.kernel.own_diagonal(self.task.X, self.shard.first))
 
     @property
     @abstractmethod
@@ -69,15 +75,19 @@ class KernelValues(ABC):
 
     @abstractmethod
     def fill(self, ids: IntArray, store: np.ndarray, slots: IntArray) -> None:
-        """The rows of ``ids`` against all samples, into ``store[slots]``."""
+        """The rows of ``ids``, into ``store[slots]``."""
+
+    @abstractmethod
+    def against(self, ids: IntArray, here: IntArray) -> np.ndarray:
+        """Values of ``ids`` against some samples of this process, given by their numbers here."""
 
     @abstractmethod
     def between(self, ids: IntArray, columns: IntArray) -> np.ndarray:
-        """The rows of ``ids`` against ``columns`` only."""
+        """Values of ``ids`` against ``columns``."""
 
     @abstractmethod
     def scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:
-        """Σ_j K(x_i, x_j) coef_j over ``ids`` for every sample i, in float64."""
+        """Σ_j K(x_i, x_j) coef_j over ``ids`` for every sample i of this process, in float64."""
 
 
 class PythonValues(KernelValues):
@@ -86,35 +96,52 @@ class PythonValues(KernelValues):
     form = "python"
     temporary_bytes = 16  # the kernel's float64 values, and these with the offset
 
-    def __init__(self, task: Task, options: EngineOptions) -> None:
-        super().__init__(task, options)
+    def __init__(
+        self, task: Task, options: EngineOptions, shard: Shard, guests: Guests | None = None
+    ) -> None:
+        super().__init__(task, options, shard, guests)
         self.blas_threads = options.n_threads
         self.exact = self.dtype == np.float64
 
     @property
     def whole(self) -> bool:
         """A call takes longer than many values, so a callable is asked for a small matrix once."""
-        return not self.task.kernel.pairwise and self.n <= WHOLE_SAMPLES
+        return not self.task.kernel.pairwise and self.n <= WHOLE_SAMPLES and self.guests is None
 
     @property
     def rows_at_once(self) -> int:
-        return min(max(1, _VALUES_AT_ONCE // self.n), self.rows_in_python)
+        return min(max(1, _VALUES_AT_ONCE // self.shard.largest), self.rows_in_python)
+
+    def _values(self, ids: IntArray, here: IntArray | None = None) -> FloatArray:
+        """Values of ``ids`` against samples of this process, all of them if None."""
+        kernel, X = self.task.kernel, self.task.X
+        if self.guests is None:
+            values = kernel.block(X, ids, here)
+        elif kernel.pairwise:
+            values = kernel.against(X if here is None else X[here], ids).T
+        else:
+            values = kernel.between(self.guests.rows(ids), X if here is None else X[here])
+        return values + self.task.offset
 
     def fill(self, ids: IntArray, store: np.ndarray, slots: IntArray) -> None:
-        kernel, X = self.task.kernel, self.task.X
         every = self.whole and len(ids) == self.n
-        store[slots] = (kernel.whole(X) if every else kernel.block(X, ids)) + self.task.offset
+        store[slots] = self.task.kernel.whole(self.task.X) + self.task.offset if every else self._values(ids)
+
+    def against(self, ids: IntArray, here: IntArray) -> np.ndarray:
+        return np.ascontiguousarray(self._values(ids, here), dtype=self.dtype)
 
     def between(self, ids: IntArray, columns: IntArray) -> np.ndarray:
-        block = self.task.kernel.block(self.task.X, ids, columns) + self.task.offset
-        return np.ascontiguousarray(block, dtype=self.dtype)
+        if self.guests is None:
+            return self.against(ids, columns)
+        values = self.task.kernel.between(self.guests.rows(ids), self.guests.rows(columns))
+        return np.ascontiguousarray(values + self.task.offset, dtype=self.dtype)
 
     def scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:
-        S = np.zeros((self.n, coef.shape[1]))
+        S = np.zeros((self.width, coef.shape[1]))
         step = self.rows_at_once
         for first in range(0, len(ids), step):
             part = slice(first, first + step)
-            S += (self.task.kernel.block(self.task.X, ids[part]) + self.task.offset).T @ coef[part]
+            S += self._values(ids[part]).T @ coef[part]
         return S
 
 
@@ -123,8 +150,10 @@ class NativeValues(KernelValues):
 
     blas_threads = 1  # products run inside of our own threads
 
-    def __init__(self, task: Task, options: EngineOptions) -> None:
-        super().__init__(task, options)
+    def __init__(
+        self, task: Task, options: EngineOptions, shard: Shard, guests: Guests | None = None
+    ) -> None:
+        super().__init__(task, options, shard, guests)
         dtype = "float64" if self.dtype == np.float64 else options.dtype
         self._layout = Layout.plan(task.kernel, task.X, dtype, task.team)
         self._features = features_per_sample(task.X, task.team)
@@ -139,34 +168,54 @@ class NativeValues(KernelValues):
 
     @property
     def rows_at_once(self) -> int:
-        return max(1, int(work.KERNEL_ROWS_CALL / (self.n * (self._features + work.KERNEL_VALUE))))
+        values = self.shard.largest * (self._features + work.KERNEL_VALUE)
+        return max(1, int(work.KERNEL_ROWS_CALL / values))
+
+    def _named(self, ids: IntArray) -> tuple[_core.Samples, IntArray]:
+        """Samples in native form, and the rows of ``ids`` among them."""
+        return (self._samples, ids) if self.guests is None else (self._only(ids), np.arange(len(ids)))
+
+    def _only(self, ids: IntArray) -> _core.Samples:
+        """The samples ``ids`` in native form."""
+        guests = self.guests
+        return self._samples.take(ids) if guests is None else self._layout.samples(guests.rows(ids))
+
+    def _block(self, ids: IntArray, columns: _core.Samples) -> np.ndarray:
+        X, rows = self._named(ids)
+        K, out = np.empty((len(ids), columns.n), dtype=self.dtype), np.arange(len(ids))
+        _core.kernel_block(self._spec, X, rows, columns, 0, columns.n, K, out, self.n_threads)
+        return K
 
     def fill(self, ids: IntArray, store: np.ndarray, slots: IntArray) -> None:
-        X = self._samples
-        _core.kernel_block(self._spec, X, ids, X, 0, self.n, store, slots, self.n_threads)
+        X, rows = self._named(ids)
+        _core.kernel_block(self._spec, X, rows, self._samples, 0, self.width, store, slots, self.n_threads)
+
+    def against(self, ids: IntArray, here: IntArray) -> np.ndarray:
+        return self._block(ids, self._samples.take(here))
 
     def between(self, ids: IntArray, columns: IntArray) -> np.ndarray:
-        X, part = self._samples, self._samples.take(columns)
-        K, out = np.empty((len(ids), len(columns)), dtype=self.dtype), np.arange(len(ids))
-        _core.kernel_block(self._spec, X, ids, part, 0, len(columns), K, out, self.n_threads)
-        return K
+        return self._block(ids, self._only(columns))
 
     def row_by_row(self, ids: IntArray) -> _core.WorkingSetKernel:
         """The kernel between ``ids``, for native solvers that compute the rows they need."""
-        return _core.WorkingSetKernel(self._spec, self._samples.take(ids), self.n_threads)
+        return _core.WorkingSetKernel(self._spec, self._only(ids), self.n_threads)
 
     def scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:
-        X, out = self.task.X, np.zeros((self.n, coef.shape[1]))
+        X, out = self.task.X, np.zeros((self.width, coef.shape[1]))
+        if not self.width or not len(ids):
+            return out
         if self.exact:
-            scorer = SupportScorer(self._spec, self._samples.take(ids), np.ascontiguousarray(coef))
-            for first, last in scorer.steps(self.n, self.work):
+            scorer = SupportScorer(self._spec, self._only(ids), np.ascontiguousarray(coef))
+            for first, last in scorer.steps(self.width, self.work):
                 scorer(self._samples, first, last, out[first:last], self.n_threads)
-        elif len(ids):
-            layout = self._layout.in_float64()
-            LaidOutScorer([layout], self.task.offset, X[ids], coef)(X, self.n_threads, out)
+        else:
+            rows = X[ids] if self.guests is None else self.guests.rows(ids)
+            LaidOutScorer([self._layout.in_float64()], self.task.offset, rows, coef)(X, self.n_threads, out)
         return out
 
 
-def kernel_values(task: Task, options: EngineOptions) -> KernelValues:
+def kernel_values(
+    task: Task, options: EngineOptions, shard: Shard, guests: Guests | None = None
+) -> KernelValues:
     """Native values if the kernel has a native form, else Python's."""
-    return (PythonValues if task.kernel.native is None else NativeValues)(task, options)
+    return (PythonValues if task.kernel.native is None else NativeValues)(task, options, shard, guests)

@@ -15,14 +15,17 @@ from .row_cache import RowCache
 
 
 class RowStore:
-    """Rows of the kernel matrix by sample id, computed when they are asked for."""
+    """Rows of the kernel matrix by sample id, computed when they are asked for.
+
+    A row has a value per sample that this process holds.
+    """
 
     def __init__(self, values: KernelValues, budget: Budget, profile: Profile) -> None:
         self.values, self.profile, self.budget = values, profile, budget
-        self.n = values.n
+        self.n, self.width = values.n, values.width
         self.cache = RowCache(budget.kept_rows, self.n)
-        self.kept = np.empty((self.cache.capacity, self.n), dtype=values.dtype)
-        self._passing = np.empty((0, self.n), dtype=values.dtype)
+        self.kept = np.empty((self.cache.capacity, self.width), dtype=values.dtype)
+        self._passing = np.empty((0, self.width), dtype=values.dtype)
         self.computed = 0
         if values.whole and self.cache.capacity == self.n:
             self.load(np.arange(self.n))
@@ -53,7 +56,7 @@ class RowStore:
         passing = min(at_once, self.budget.passing_rows)
         pass_by = np.concatenate([stay[room:], pass_by])
         if len(pass_by) and not len(self._passing):
-            self._passing = np.empty((passing, self.n), dtype=self.values.dtype)
+            self._passing = np.empty((passing, self.width), dtype=self.values.dtype)
         for which in chunks(pass_by, passing):
             at = np.arange(len(which), dtype=np.int64)
             self._fill(ids[which], self._passing, at)
@@ -75,13 +78,20 @@ class RowStore:
         """Kernel values of ``ids`` against ``columns`` only; nothing is kept."""
         return self.values.between(ids, columns)
 
+    @timed("kernel rows")
+    def against(self, ids: IntArray, here: IntArray) -> np.ndarray:
+        """Kernel values of ``ids`` against some samples held here, by their numbers; nothing is kept."""
+        return self.values.against(ids, here)
+
     def _exact(self, slots: IntArray) -> bool:
         """Whether the rows in ``slots`` are all there and as good as float64 ones."""
         values = self.values
         return bool(values.exact and values.dtype == np.float64 and slots.min(initial=0) >= 0)
 
     def diagonal(self) -> FloatArray:
-        """K_ii without the offset, in float64."""
+        """K_ii of the samples of this process without the offset, in float64."""
+        if self.values.guests is not None:
+            return self.values.diagonal()
         every = np.arange(self.n)
         slots = self.cache.peek(every)
         return (
@@ -91,16 +101,16 @@ class RowStore:
         )
 
     def scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:
-        """Σ_j K(x_i, x_j) coef_j over ``ids`` for every sample i, in float64.
+        """Σ_j K(x_i, x_j) coef_j over ``ids`` for every sample i of this process, in float64.
 
         Cached rows serve if they are as good as float64 ones.
         """
         if not len(ids):
-            return np.zeros((self.n, coef.shape[1]))
+            return np.zeros((self.width, coef.shape[1]))
         slots, values = self.cache.peek(ids), self.values
         if not self._exact(slots):
             return values.scores(ids, coef)
-        out = np.zeros((self.n, coef.shape[1]))
+        out = np.zeros((self.width, coef.shape[1]))
         _core.update_gradient(out, self.kept, slots, coef, values.n_threads)
         return out
 

@@ -17,6 +17,7 @@ from ... import _core
 from ...inner import CoordinateDescent, InnerSolver, PairDescent, ProjectedGradient, VariableProjection, work
 from ...inner.block import Block
 from ...run.profile import Profile, timed
+from ...system.team import SOLO
 from ..base import EngineOptions, is_late
 from .blocks import Blocks, LazyBlock, StoreBlock
 from .state import State
@@ -46,7 +47,7 @@ class Solvers:
     def solve(self, inner: InnerSolver, block: Block, eps: float, deadline: float = math.inf) -> int:
         """Solve the block in place, about until ``deadline``; return the inner iterations."""
         self._deadline = deadline
-        block.late = partial(is_late, deadline, self.state.team)
+        block.late = partial(is_late, deadline, SOLO)  # with a deadline one process solves for all
         if inner.name in _NATIVE:
             return _NATIVE[inner.name](self, inner, block, eps)
         self.in_python.add(inner.name)
@@ -57,9 +58,7 @@ class Solvers:
     @property
     def _seconds(self) -> float:
         """How long a native solver may take."""
-        if math.isinf(self._deadline):
-            return math.inf
-        return self.state.team.agree(self._deadline - time.perf_counter())
+        return self._deadline - time.perf_counter()
 
     def _projected_gradient(self, inner: ProjectedGradient, block: Block, eps: float) -> int:
         options = _core.GradientOptions(

@@ -1,6 +1,7 @@
 """The dual state of one fit: alpha, the gradient G, the bias, and what is measured of them.
 
-Everything that is decided from all samples goes through the team.
+A process has the rows of alpha and G of the samples that it holds. Everything that is decided from all
+samples goes through the team. Ids name samples of all processes.
 """
 
 from __future__ import annotations
@@ -13,64 +14,99 @@ import numpy as np
 from ... import _core
 from ...inner.block import Block
 from ...problems.base import DualRows
-from ...system.typing import FloatArray, IntArray
+from ...system.shard import Shard
+from ...system.typing import FloatArray, IntArray, LabelArray
 from ..base import Certificate, EngineOptions, Found, Selection, Task
 from ..divergence import check_dual
 from ..solved_costs import SolvedCosts
+from .guests import Guests
 from .shrinking import Shrinking
 
 _VALUES_AT_ONCE = 1 << 20  # of alpha, in temporary arrays
 
 
 class State:
-    """Alpha and G of all samples, kept together by every change."""
+    """Alpha and G of the samples held here, kept together by every change."""
 
-    def __init__(self, task: Task, options: EngineOptions, costs: SolvedCosts) -> None:
+    def __init__(
+        self,
+        task: Task,
+        options: EngineOptions,
+        costs: SolvedCosts,
+        shard: Shard,
+        guests: Guests | None = None,
+    ) -> None:
         self.task, self.problem, self.team, self.n_threads = task, task.problem, task.team, options.n_threads
-        self.y, self.n, self.m = task.y, len(task.y), task.m
+        self.shard, self.guests = shard, guests
+        self.y, self.n, self.m = task.y, shard.n, task.m
         self.costs, self.C = costs, costs.solved
         self.alpha = task.alpha()
         self.bias = np.zeros(self.m) if task.bias is None else task.bias
         self.ridge = self.problem.ridge(task.C)
         self.G = self.bias - self.problem.target(task.y)  # at alpha = 0; see ``take_scores``
         self.dual = 0.0
-        self.shrinking = Shrinking(self.n, options.shrinking)
-        self._psi, self._gain = np.zeros(self.n), np.zeros(self.n)
-        self._everyone = np.arange(self.n)
+        self.shrinking = Shrinking(shard, options.shrinking)
+        self._psi, self._gain = np.zeros(shard.count), np.zeros(shard.count)
+        self._here = slice(shard.first, shard.first + shard.count)
+        self._ids = np.arange(self._here.start, self._here.stop)
         self._find_support()
 
     # -- the support vectors -------------------------------------------------------------------------
     def _find_support(self) -> None:
-        self._is_support = np.asarray(self.alpha.any(axis=1))
+        self._is_support = np.zeros(self.n, dtype=bool)  # every process knows all support vectors
+        self._is_support[self.team.join(self.shard.first + np.flatnonzero(self.alpha.any(axis=1)))] = True
         self._list_support()
 
     def _list_support(self) -> None:
         self.support = np.flatnonzero(self._is_support)
-        self._rest = np.flatnonzero(~self._is_support)
+        is_support = self._is_support[self._here]
+        self._own = self.support if self.shard.alone else np.flatnonzero(is_support)
+        self._rest = np.flatnonzero(~is_support)
 
     def unsettled(self, reach: float) -> IntArray:
         """Support vectors that are off their bounds, or less than ``reach`` from leaving them."""
-        ids = self.support
-        return np.asarray(ids[~self.problem.settled(self.rows().take(ids), reach)])
+        own = self._own
+        free = own[~self.problem.settled(self.rows().take(own), reach)]
+        return self.team.join(np.asarray(self.shard.first + free))
 
     # -- measures ------------------------------------------------------------------------------------
     def rows(self, C: FloatArray | None = None) -> DualRows:
-        """All samples as the machine sees them, with the costs to solve with or others."""
+        """The samples held here as the machine sees them, with the costs to solve with or others."""
         return DualRows(self.alpha, self.G, self.y, self.C if C is None else C)
+
+    def named(self, W: IntArray) -> DualRows:
+        """The rows of samples of all processes, which are guests."""
+        if self.guests is None:
+            return DualRows(self.alpha[W], self.G[W], self.y[W], self.C[W])
+        _, own = self.shard.mine(W)
+        rows = self.shard.take(W, np.concatenate([self.alpha[own], self.G[own]], axis=1))
+        facts = self.guests.facts(W)
+        alpha, G = (np.ascontiguousarray(part) for part in np.split(rows, 2, axis=1))
+        return DualRows(alpha, G, facts.y, self.costs.capped(facts.C))
+
+    def coefficients(self, ids: IntArray) -> FloatArray:
+        """Rows of alpha of samples of all processes."""
+        return self.shard.take(ids, self.alpha[self.shard.mine(ids)[1]])
+
+    def groups(self, ids: IntArray) -> np.ndarray:
+        """See ``Engine.groups``."""
+        _, own = self.shard.mine(ids)
+        return self.shard.take(ids, self.problem.group(self.alpha[own], self.y[own], self.C[own]))
 
     def _measure(self, ids: IntArray | None) -> None:
         psi, gain, name = self._psi, self._gain, self.problem.name
         _core.measure(name, self.G, self.alpha, self.y, self.C, ids, psi, gain, self.n_threads)
 
     def _measure_asked(self) -> tuple[FloatArray, FloatArray]:
-        """Violations and gaps of all samples at the costs asked for.
+        """Violations and gaps of the samples held here, at the costs asked for.
 
         A sample at a capped cost may grow. Near zero the share of the capped cost is the stricter one.
         """
         self._measure(None)
         if not self.costs.are_capped:
             return self._psi, self._gain
-        psi, gap, name, C = np.empty(self.n), np.empty(self.n), self.problem.name, self.costs.asked
+        psi, gap = np.empty_like(self._psi), np.empty_like(self._gain)
+        name, C = self.problem.name, self.costs.asked
         _core.measure(name, self.G, self.alpha, self.y, C, None, psi, gap, self.n_threads)
         return np.maximum(psi, self._psi), gap
 
@@ -80,34 +116,39 @@ class State:
             found = self._select(near, k, rank, stop, above, even)
             if found.violation > above:
                 return found
-        ids = {"all": None, "near": None, "support": self.support, "rest": self._rest}[among]
+        ids = {"all": None, "near": None, "support": self._own, "rest": self._rest}[among]
         found = self._select(ids, k, rank, stop, above, even)
         if among == "near":
-            self.shrinking.saw_all((self._psi == 0) & ~self._is_support)
+            self.shrinking.saw_all((self._psi == 0) & ~self._is_support[self._here])
         return found
 
     def _select(
         self, ids: IntArray | None, k: int, rank: str, stop: str, above: float, even: bool
     ) -> Selection:
-        """Select among ``ids``, all samples if None."""
-        if ids is not None and not len(ids):
+        """Select among samples with these numbers here, all samples if None."""
+        if ids is not None and not len(ids) and self.shard.alone:
             return Selection(np.empty(0, dtype=np.int64), 0.0, math.nan, 0)
         self._measure(ids)
-        at, among = (slice(None), self._everyone) if ids is None else (ids, ids)
-        psi, gain = self._psi[at], self._gain[at]
+        at = slice(None) if ids is None else ids
+        psi, gain, y = self._psi[at], self._gain[at], self.y[at]
         closeness = self.problem.closeness
         value = psi / self.problem.kappa if stop == "psi" else closeness(psi, gain, self.C[at])
         score = np.where(value > above, psi if rank == "psi" else gain, -1.0)
+        among = self._ids if ids is None else self.shard.first + ids
+        seen = self.team.join(
+            np.array([[value.max(initial=0.0), gain.sum(), np.count_nonzero(score > 0)]]),
+            [1] * self.team.size,
+        )
         return Selection(
-            self._evenly(among, score, k) if even else self.team.top(among, score, k),
-            self.team.max(float(value.max())),
-            float(self.team.sum(gain.sum())) if ids is None else math.nan,
-            int(self.team.sum(np.count_nonzero(score > 0))),
+            self._evenly(among, score, y, k) if even else self.team.top(among, score, k),
+            float(seen[:, 0].max()),
+            float(seen[:, 1].sum()) if ids is None else math.nan,
+            int(seen[:, 2].sum()),
         )
 
-    def _evenly(self, ids: IntArray, score: FloatArray, k: int) -> IntArray:
+    def _evenly(self, ids: IntArray, score: FloatArray, y: LabelArray, k: int) -> IntArray:
         """Each class's largest, then each class's second largest, and so on."""
-        y, m = self.y[ids], self.problem.m
+        m = self.problem.m
         tops = [self.team.top(ids, np.where(y == r, score, -1.0), -(-k // m)) for r in range(m)]
         turns = np.concatenate([np.arange(len(top)) for top in tops])
         return np.asarray(np.concatenate(tops)[np.argsort(turns, kind="stable")])
@@ -127,20 +168,21 @@ class State:
     # -- changes -------------------------------------------------------------------------------------
     def take_over(self, W: IntArray, alpha: FloatArray) -> None:
         """Give the samples ``W`` new rows of alpha; G and the dual follow elsewhere."""
-        self.alpha[W] = alpha
+        places, own = self.shard.mine(W)
+        self.alpha[own] = alpha[places]
         now = alpha.any(axis=1)
         if not np.array_equal(now, self._is_support[W]):
             self._is_support[W] = now
             self._list_support()
 
     def place(self, alpha: FloatArray) -> None:
-        """Take over ``alpha`` of all samples; ``take_scores`` must follow."""
+        """Take over ``alpha`` of the samples held here; ``take_scores`` must follow."""
         self.alpha = alpha
         self._find_support()
 
     def take_scores(self, S: FloatArray) -> None:
         """G and the dual from the scores S = K α, in float64."""
-        if not np.isfinite(S).all():
+        if self.team.max(float(not np.isfinite(S).all())):
             check_dual(self.task, math.nan, 0.0)
         self.G, dual = S, 0.0
         for part in self._parts():
@@ -151,7 +193,7 @@ class State:
 
     def _parts(self) -> Iterator[slice]:
         step = max(1, _VALUES_AT_ONCE // self.m)
-        return (slice(first, first + step) for first in range(0, self.n, step))
+        return (slice(first, first + step) for first in range(0, self.shard.count, step))
 
     def sums(self) -> FloatArray:
         """Σ_i α_i."""
@@ -165,7 +207,7 @@ class State:
 
     # -- results -------------------------------------------------------------------------------------
     def scores(self, which: IntArray | slice) -> FloatArray:
-        """The scores S = K α of some samples, without the bias."""
+        """The scores S = K α of some samples held here, without the bias."""
         alpha, G, y, C = self.rows(self.costs.asked).take(which)
         return self.problem.scores(G - self.bias, alpha, y, C)
 
@@ -178,8 +220,8 @@ class State:
             for part in self._parts()
         )
         return Certificate(
-            violation=self.team.max(float(psi.max()) / self.problem.kappa),
-            gain=self.team.max(float(closeness.max())),
+            violation=self.team.max(float(psi.max(initial=0.0)) / self.problem.kappa),
+            gain=self.team.max(float(closeness.max(initial=0.0))),
             primal=float(self.team.sum(primal)),
             dual=self.dual,
             gap=float(self.team.sum(gap.sum())),
@@ -187,6 +229,7 @@ class State:
 
     def found(self) -> Found:
         """See ``Engine.found``."""
-        ids = self.support
-        loss = self.problem.loss(self.scores(ids) + self.bias, self.y[ids], np.ones(len(ids)))
-        return Found(ids, self.alpha[ids], loss, self.bias + self.task.offset * self.sums())
+        own, ids = self._own, self.support
+        loss = self.problem.loss(self.scores(own) + self.bias, self.y[own], np.ones(len(own)))
+        intercept = self.bias + self.task.offset * self.sums()
+        return Found(ids, self.coefficients(ids), self.shard.take(ids, loss), intercept)
