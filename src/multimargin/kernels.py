@@ -339,8 +339,10 @@ class CallableKernel(Kernel):
     func: Callable[[Any, Any], Any]
 
     def between(self, A: Data, B: Data) -> FloatArray:
-        values = np.asarray(dense(self.func(floating(A), floating(B))), dtype=np.float64)
         expected = (A.shape[0], B.shape[0])
+        if 0 in expected:  # a process without samples, of which the function need not know
+            return np.empty(expected)
+        values = np.asarray(dense(self.func(floating(A), floating(B))), dtype=np.float64)
         if values.shape != expected:
             raise ValueError(
                 f"The kernel callable returned an array of shape {values.shape} for inputs of "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from ..system.shard import Shard
 from ..system.typing import Data, FloatArray, IntArray, LabelArray
 
 
-@dataclass(frozen=True)
+@dataclass
 class ModelMaker:
     """Makes the attributes of a model; used at the end of a fit, and on the way by callbacks."""
 
@@ -30,10 +29,8 @@ class ModelMaker:
     factors: FloatArray  # of C, one per class
     bias: str  # "none", "regularized" or "free"
 
-    @cached_property
-    def shard(self) -> Shard:
-        """Who holds which samples of the task."""
-        return Shard(len(self.task.y), self.task.team)
+    def __post_init__(self) -> None:
+        self.shard = Shard(len(self.task.y), self.task.team)  # who holds which samples of the task
 
     def __call__(self, found: Found, engine: Engine | None = None) -> dict[str, Any]:
         """The attributes; if several processes hold the samples, ``engine`` has those of the others.
@@ -48,7 +45,7 @@ class ModelMaker:
         if kernel.pairwise or engine is None:
             support = kernel.support(task.X, rows if kernel.pairwise else ids)
         else:
-            support = shard.take(ids, task.X[mine])
+            support = engine.samples(ids)
         known = (self.kept, task.y, task.C)
         if not shard.alone:
             known = (rows, shard.take(ids, task.y[mine]), shard.take(ids, task.C[mine]))
