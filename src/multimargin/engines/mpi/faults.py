@@ -6,6 +6,7 @@ they do if a parameter is wrong. Then each raises its exception. Otherwise it sa
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import sys
@@ -44,8 +45,9 @@ class Faults:
             sys.stdout.flush()
             sys.stderr.write(f"\nmultimargin, {self._name}: {message}\n")
             sys.stderr.flush()
-        # MPI may wait for a host that cannot be reached.
-        threading.Thread(target=_exit_soon, name="last moment", daemon=True).start()
+        # MPI may wait for a host that cannot be reached, with Python's lock held: a watchdog does without it.
+        nowhere = open(os.devnull, "w")  # noqa: SIM115 (it must stay open)
+        faulthandler.dump_traceback_later(_LAST_MOMENT, exit=True, file=nowhere)
         self.comm.Abort(1)
 
     def met(self, fit: int, broken: bool) -> bool | None:
@@ -64,11 +66,6 @@ class Faults:
         """End all ranks because of this rank's exception."""
         lines = "".join(traceback.format_exception(error))
         self.end(f"an exception on this rank ends all ranks.\n{lines}")
-
-
-def _exit_soon() -> None:
-    time.sleep(_LAST_MOMENT)
-    os._exit(1)
 
 
 class Interrupts:
