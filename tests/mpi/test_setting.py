@@ -15,7 +15,7 @@ from multimargin.estimators.states import from_plain, to_plain
 from multimargin.methods.table import METHODS
 from multimargin.system.memory import CACHE_SHARE, available_bytes, cache_bytes
 from multimargin.system.team import SOLO, Solo
-from multimargin.system.threads import effective_threads
+from multimargin.system.threads import effective_threads, share_of
 
 X, Y = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
 
@@ -89,8 +89,13 @@ def test_pdasmc_is_dasmc_on_mpi():
 
 
 def test_processes_on_one_host_share_its_cores_and_memory():
-    assert effective_threads(None, ranks_on_host=10**6) == 1
-    assert effective_threads(3, ranks_on_host=2) == effective_threads(3)
+    assert effective_threads(None, 1e-6) == 1
+    assert effective_threads(3, 0.5) == effective_threads(3)
+    both = frozenset(range(8))
+    assert share_of(both, [both, both, both]) == pytest.approx(1 / 3)  # 2 of 8 cores each
+    left, right = frozenset(range(4)), frozenset(range(4, 8))
+    assert share_of(left, [left, right]) == 1  # bound to cores of their own
+    assert share_of(left, [left, both]) == 0.5
     assert cache_bytes("auto", 10**6, Crowded()) <= 0.3 * CACHE_SHARE * available_bytes()
     assert cache_bytes(100, 10**6, Crowded()) == 100 * 10**6
 

@@ -58,7 +58,7 @@ class KernelFit(KernelParameters):
         checkpoint = open_checkpoint(self.checkpoint, model, solver, seed)
         seed = seed if checkpoint is None else checkpoint.seed
         options = EngineOptions(
-            effective_threads(self.n_threads, task.team.ranks_on_host),
+            effective_threads(self.n_threads, task.team.core_share),
             cache_bytes(self.cache_size, model.shard.n, task.team),
             method.block_share,
             self.dtype,

@@ -6,6 +6,8 @@ it has. One process holds them all.
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -26,10 +28,11 @@ class Shard:
     def __init__(self, count: int, team: Team = SOLO) -> None:
         self.team, self.count = team, count
         self.alone = team.size == 1
-        counts = np.array([count]) if self.alone else np.array(team.collect(count))
-        self.bounds: IntArray = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        self.first, self.n = int(self.bounds[team.rank]), int(self.bounds[-1])
-        self.largest = int(counts.max())  # samples of the process that has most
+        counts = [count] if self.alone else team.collect(count)
+        bounds = [0, *accumulate(counts)]
+        self.bounds: IntArray = np.array(bounds, dtype=np.int64)
+        self.first, self.n = bounds[team.rank], bounds[-1]
+        self.largest = max(counts)  # samples of the process that has most
 
     def __contains__(self, sample: int) -> bool:
         return self.first <= sample < self.first + self.count

@@ -29,7 +29,10 @@ class Team(ABC):
 
     rank: int = 0  # the number of this process
     size: int = 1
-    ranks_on_host: int = 1  # processes of the team that share this host's cores and memory
+    ranks_on_host: int = 1  # processes of the team that share this host's memory
+    core_share: float = (
+        1.0  # of the cores that this process may use, if other processes of the team may use them too
+    )
     uniform: bool = True  # whether the same calculation gives the same bits in every process
 
     @abstractmethod

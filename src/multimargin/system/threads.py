@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import joblib
@@ -40,24 +40,32 @@ class _Forks:
 _forks = _Forks()
 
 
-def effective_threads(n_threads: int | None, ranks_on_host: int = 1) -> int:
-    """Return the number of threads to use.
+def own_cores() -> frozenset[int]:
+    """Return the cores that this process may use; a launcher of processes may have bound it to some."""
+    if hasattr(os, "sched_getaffinity"):
+        return frozenset(os.sched_getaffinity(0))
+    return frozenset(range(os.cpu_count() or 1))
 
-    None means every core that this process may use, shared with the other processes of its team on this host.
-    """
+
+def share_of(cores: frozenset[int], all_cores: Sequence[frozenset[int]]) -> float:
+    """Return the fair share of ``cores`` if each process may use one of ``all_cores``, of which it is one."""
+    return sum(1 / sum(core in other for other in all_cores) for core in cores) / len(cores)
+
+
+def effective_threads(n_threads: int | None, core_share: float = 1.0) -> int:
+    """Return the number of threads to use; None means this ``core_share`` of the cores it may use."""
     if _forks.one_thread and n_threads is not None and n_threads > 1:
         warn_user(_FORK_ADVICE.format(n_threads), RuntimeWarning)
     if _forks.one_thread or not _core.openmp():
         return 1
     if n_threads is None:
-        affinity = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-        cores = _cores(affinity, os.environ.get("LOKY_MAX_CPU_COUNT"))
-        return max(1, min(cores // ranks_on_host, _core.max_threads()))
+        cores = int(_cores(own_cores(), os.environ.get("LOKY_MAX_CPU_COUNT")) * core_share + 1e-9)
+        return max(1, min(cores, _core.max_threads()))
     return n_threads
 
 
 @functools.lru_cache(maxsize=1)
-def _cores(affinity: frozenset[int] | None, most: str | None) -> int:
+def _cores(affinity: frozenset[int], most: str | None) -> int:
     """Return joblib's count. It reads files, so it is cached until one of the arguments changes."""
     return int(joblib.cpu_count())
 

@@ -6,7 +6,6 @@ and get them again in the next run.
 
 from __future__ import annotations
 
-import os
 import pickle
 import zlib
 from collections.abc import Iterator, Sequence
@@ -19,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from ... import _core
 from ...system.team import Team, Value
-from ...system.threads import effective_threads
+from ...system.threads import effective_threads, own_cores, share_of
 from ...system.typing import FloatArray, IntArray
 from ...system.warn import warn_user
 from .faults import Faults, Interrupts
@@ -55,6 +54,8 @@ class MpiTeam(Team):
         The name of each rank's host.
     ranks_on_host : int
         Ranks that share this rank's host.
+    core_share : float
+        This rank's share of the cores that it may use: 1 if no other rank may use them.
     uniform : bool
         Whether all ranks run the same versions of this package, NumPy and SciPy with the same instruction set
         and number of threads: then the same computation gives the same bits on each.
@@ -69,11 +70,12 @@ class MpiTeam(Team):
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         neighbours = comm.Split_type(mpi.COMM_TYPE_SHARED)
         self.ranks_on_host = neighbours.Get_size()
+        self.core_share = share_of(own_cores(), neighbours.allgather(own_cores()))
         neighbours.Free()
-        self._messages = Messages(comm.Dup(), crowded=self.ranks_on_host > _cores())
+        self._messages = Messages(comm.Dup(), crowded=self.core_share * len(own_cores()) < 1)
         self._either = mpi.BOR
         self.hosts: list[str] = self.collect(mpi.Get_processor_name())
-        self.uniform = len(set(self.collect(_build(self.ranks_on_host)))) == 1
+        self.uniform = len(set(self.collect(_build(self.core_share)))) == 1
         self._messages.reset()
         self.timeout = 60.0
         self.watched = mpi.Query_thread() == mpi.THREAD_MULTIPLE
@@ -283,14 +285,10 @@ def _key() -> int:
     return _keys[0]
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _build(ranks_on_host: int) -> tuple[object, ...]:
+def _build(core_share: float) -> tuple[object, ...]:
     """What decides about the bits of a computation."""
     versions = [version(name) for name in ("multimargin", "numpy", "scipy")]
-    return (*versions, _core.instruction_set(), _core.integer_simd(), effective_threads(None, ranks_on_host))
+    return (*versions, _core.instruction_set(), _core.integer_simd(), effective_threads(None, core_share))
 
 
 def _best(ids: IntArray, score: FloatArray, k: int) -> IntArray:
