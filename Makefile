@@ -13,7 +13,7 @@ TOOLS := $(VENV)/.tools-ready
 PACKAGE := $(VENV)/.package-installed
 SOURCES := $(shell find src -type f -not -path '*/__pycache__/*') CMakeLists.txt pyproject.toml README.md LICENSE
 
-.PHONY: demo test test-fast bench bench-linear bench-machines bench-binary papers peers regression lint format clean
+.PHONY: demo test test-fast test-cluster bench bench-linear bench-machines bench-binary papers peers regression lint format clean
 
 demo: $(PACKAGE)
 	@echo "Training on handwritten digits ..."
@@ -30,6 +30,11 @@ test: $(PACKAGE)
 test-fast: $(PACKAGE)
 	@echo "Running the fast tests (less than a minute) ..."
 	@$(PYTEST) -m "not slow"
+
+# Fits across hosts in network namespaces, over TCP; needs root, and says so otherwise.
+test-cluster: $(PACKAGE)
+	@echo "Fitting across hosts (about a minute) ..."
+	@$(BIN)/python tests/cluster/run.py
 
 # Runs every script, and fails in the end if one missed a bar.
 run_all = missed=0; for script in $(1); do echo "== $$script"; $(BIN)/python $$script || missed=1; done; exit $$missed

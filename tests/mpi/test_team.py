@@ -97,6 +97,10 @@ def test_bytes_received_are_those_of_the_cost_model(ranks):
         assert facts["seconds_waited"] > 0
 
 
+def test_a_communicator_that_the_user_frees_takes_those_of_its_team_with_it(ranks):
+    assert [rank["freed"] for rank in ranks] == [[True] * (4 - rank) for rank in range(4)]
+
+
 def test_the_team_knows_its_hosts(ranks):
     for rank in ranks:
         assert rank["facts"]["ranks_on_host"] == 4

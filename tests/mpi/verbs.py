@@ -74,18 +74,20 @@ def four_ranks():
 
     MpiTeam = only_the_team()
     messages = sys.modules["multimargin.engines.mpi.messages"]
-    world, found = MPI.COMM_WORLD, {}
+    world, found, freed = MPI.COMM_WORLD, {}, []
     for size in SIZES:
         part = world.Split(world.rank // size, world.rank)
         if world.rank < size:
             team = MpiTeam.assemble(part)
             again = MpiTeam.assemble(part)
             found[size] = (team.rank, all_verbs(team), again is team)
+            part.Free()
+            freed.append(not team._owned)
     team = MpiTeam.assemble()
     messages._MOST_BYTES = 1000  # longer ones are cut
     found["cut"] = all_verbs(team)
     messages._MOST_BYTES = 1 << 30
-    return {"verbs": found, "errors": bad_calls(team), "facts": counted(team)}
+    return {"verbs": found, "freed": freed, "errors": bad_calls(team), "facts": counted(team)}
 
 
 def bad_calls(team):

@@ -6,6 +6,7 @@ and get them again in the next run.
 
 from __future__ import annotations
 
+import functools
 import pickle
 import zlib
 from collections.abc import Iterator, Sequence
@@ -72,15 +73,17 @@ class MpiTeam(Team):
         self.ranks_on_host = neighbours.Get_size()
         self.core_share = share_of(own_cores(), neighbours.allgather(own_cores()))
         neighbours.Free()
-        self._messages = Messages(comm.Dup(), crowded=self.core_share * len(own_cores()) < 1)
+        self._owned = [comm.Dup() for _ in range(3)]
+        messages, faults, beats = self._owned
+        self._messages = Messages(messages, crowded=self.core_share * len(own_cores()) < 1)
         self._either = mpi.BOR
         self.hosts: list[str] = self.collect(mpi.Get_processor_name())
         self.uniform = len(set(self.collect(_build(self.core_share)))) == 1
         self._messages.reset()
         self.timeout = 60.0
         self.watched = mpi.Query_thread() == mpi.THREAD_MULTIPLE
-        self._faults = Faults(comm.Dup(), self.hosts[self.rank])
-        self._heartbeat = Heartbeat(comm.Dup(), self.hosts, self._faults.end)
+        self._faults = Faults(faults, self.hosts[self.rank])
+        self._heartbeat = Heartbeat(beats, self.hosts, self._faults.end)
         self._interrupts = Interrupts()
         self._fits, self._fitting = 0, False
 
@@ -99,6 +102,12 @@ class MpiTeam(Team):
             comm.Set_attr(key, team)
         team.timeout = timeout
         return team
+
+    def free(self) -> None:
+        """Give the communicators back to MPI."""
+        for comm in self._owned:
+            comm.Free()
+        self._owned.clear()
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -128,7 +137,8 @@ class MpiTeam(Team):
         if broken is None:
             self._faults.report(error)
         if broken:
-            self._messages.renew(self._faults.comm.Dup())
+            self._owned.append(self._faults.comm.Dup())
+            self._messages.renew(self._owned[-1])
 
     @contextmanager
     def _watching(self) -> Iterator[None]:
@@ -275,14 +285,14 @@ def _mpi() -> Any:
     return MPI
 
 
-_keys: list[int] = []
-
-
+@functools.cache
 def _key() -> int:
-    """The attribute of a communicator under which its team is kept."""
-    if not _keys:
-        _keys.append(_mpi().Comm.Create_keyval())
-    return _keys[0]
+    """The attribute of a communicator under which its team is kept, until the communicator is freed."""
+    return int(_mpi().Comm.Create_keyval(delete_fn=_forget))
+
+
+def _forget(comm: MPI.Comm, key: int, team: MpiTeam) -> None:
+    team.free()
 
 
 def _build(core_share: float) -> tuple[object, ...]:
