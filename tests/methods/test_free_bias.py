@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 from helpers import audit
 from oracle import MACHINES, kernel_matrix
+from thread_team import run_ranks
 
 from multimargin import KernelSVC
+from multimargin.methods.bias import proximal_weight
 from multimargin.problems import PROBLEMS, flows
+from multimargin.system.team import SOLO
 
 MULTICLASS = sorted(set(MACHINES) - {"c-svc"})
 
@@ -50,3 +53,13 @@ def test_a_failed_linear_program_ends_frank_wolfe_without_an_error(monkeypatch):
     with pytest.warns(UserWarning, match="stalled"):
         model = KernelSVC(gamma=0.25, bias="free", solver="msvmpack", tol=0.02).fit(X, y)
     audit(model, kernel_matrix("rbf", X, gamma=0.25), y, 1.0)
+
+
+def test_the_weight_of_the_bias_is_that_of_all_ranks():
+    rng = np.random.default_rng(0)
+    diagonal, C = rng.uniform(1.0, 2.0, 600), rng.uniform(1e-3, 1.0, 600)  # more than count as few
+    alone, cuts = proximal_weight(diagonal, C, 3, SOLO), [0, 100, 100, 600]
+    rows = [slice(*cuts[k : k + 2]) for k in range(3)]
+    found = run_ranks(3, lambda team: proximal_weight(diagonal[rows[team.rank]], C[rows[team.rank]], 3, team))
+    assert found == [pytest.approx(alone, rel=1e-14)] * 3
+    assert len(set(found)) == 1
