@@ -8,9 +8,13 @@ from oracle import assert_feasible, certify, kernel_matrix
 from thread_team import ThreadTeam, run_ranks
 
 import multimargin.engines.cpu.leap as low_rank
-from multimargin.engines.base import LowRank, Selection
+from multimargin.engines import CpuEngine, EngineOptions
+from multimargin.engines.base import LowRank, Selection, Task
 from multimargin.engines.cpu.leap import Leap, pivoted_cholesky
+from multimargin.kernels import make_kernel
+from multimargin.problems import CrammerSinger
 from multimargin.system.shard import Shard
+from multimargin.system.team import SOLO
 
 N, M, RANK = 90, 4, 6
 CUTS = ([0, 40, 90], [0, 0, 90], [0, 30, 30, 90], [0, 1, 20, 50, 90])  # where the samples of a rank begin
@@ -153,3 +157,22 @@ def test_ranks_decide_alike(short_of_memory):
     sizes = on_ranks([0, 30, 30, 90], work)
     taken = [None] * 3 if short_of_memory else [30, 0, 60]
     assert sizes == [[None, size, None] for size in taken]
+
+
+@pytest.mark.parametrize("cuts", CUTS)
+def test_engine_leaps_to_the_point_of_one_process(cuts):
+    rng = np.random.default_rng(0)
+    y = np.resize(np.arange(M), N).astype(np.int32)
+    X, C = rng.normal(size=(N, 4)) + 0.5 * rng.normal(size=(M, 4))[y], rng.uniform(5.0, 15.0, N)
+    kernel = make_kernel("rbf", degree=3, gamma=2.0**-10, coef0=0.0).resolve(X, None)
+
+    def leap(team, rows):
+        task = Task(CrammerSinger(M), kernel, X[rows].copy(), y[rows], C[rows], team=team)
+        engine = CpuEngine(task, EngineOptions(block_share=0.3))
+        engine.solvers.work = 10**15
+        return engine.leap(LowRank(), 1e-3), engine.dual, engine.prove().violation
+
+    taken, dual, violation = leap(SOLO, slice(0, N))
+    assert taken
+    for found in on_ranks(cuts, leap):
+        assert found == (True, pytest.approx(dual, rel=1e-9), pytest.approx(violation, rel=1e-3))

@@ -19,6 +19,7 @@ which is half of the difference that LIBSVM bounds.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 import numpy as np
@@ -106,7 +107,7 @@ class CSvc(BoxProblem):
         return np.where(a < high - slack, -g, -np.inf), np.where(a > low + slack, g, -np.inf)
 
     def centre(self, rows: DualRows, team: Team = SOLO) -> float:
-        up, down = (team.max(float(pull.max(initial=-np.inf))) for pull in self.pulls(rows))
+        up, down = _largest(self.pulls(rows), team)
         return 0.5 * (up - down)
 
     def pairs(self, rows: DualRows, most: int, shard: Shard) -> tuple[IntArray, IntArray]:
@@ -122,9 +123,7 @@ class CSvc(BoxProblem):
     ) -> tuple[IntArray, IntArray]:
         """By (ω_i - ω_j)² / 2(K_ii + K_jj - 2K_ij), the gain of a pair that meets no bound."""
         (up, down), (_, of_i), (_, of_j) = self.pulls(rows), shard.mine(pair[:1]), shard.mine(pair[1:])
-        pull_i, pull_j = (
-            shard.team.max(float(pull[row].max(initial=-np.inf))) for pull, row in ((up, of_i), (down, of_j))
-        )
+        pull_i, pull_j = _largest((up[of_i], down[of_j]), shard.team)
         with_i, with_j = np.maximum(down + pull_i, 0.0), np.maximum(up + pull_j, 0.0)
         gain_down, gain_up = with_i**2 / curvature[0], with_j**2 / curvature[1]
         gain_up[of_i] = gain_down[of_j] = np.inf  # the pair itself
@@ -134,14 +133,13 @@ class CSvc(BoxProblem):
 
 def _matched(up: FloatArray, down: FloatArray, most: int, shard: Shard) -> tuple[IntArray, IntArray]:
     """Up to ``most`` disjoint pairs, largest values first, as long as the sum of both is positive."""
-    grow, shrink = (_largest(pull, 2 * most, shard) for pull in (up, down))
+    rises, falls = map(iter, _candidates((up, down), 2 * most, shard))
     taken: set[int] = set()
     chosen: list[tuple[int, int]] = []
-    rises, falls = iter(grow), iter(shrink)
     while len(chosen) < most:
-        i = next((i for i in rises if i not in taken), None)
-        j = next((j for j in falls if j not in taken and j != i), None)
-        if i is None or j is None or not grow[i] + shrink[j] > 0:
+        i, pull_i = next((rise for rise in rises if rise[0] not in taken), (-1, -np.inf))
+        j, pull_j = next((fall for fall in falls if fall[0] not in taken and fall[0] != i), (-1, -np.inf))
+        if not pull_i + pull_j > 0:
             break
         chosen.append((i, j))
         taken |= {i, j}
@@ -149,15 +147,29 @@ def _matched(up: FloatArray, down: FloatArray, most: int, shard: Shard) -> tuple
     return both[:, 0], both[:, 1]
 
 
-def _largest(pull: FloatArray, k: int, shard: Shard) -> dict[int, float]:
-    """The ``k`` largest values of all samples by their ids, largest first; -inf does not count."""
-    top = largest_first(pull, k, -np.inf)
-    if not shard.alone:
-        joined = shard.team.join(np.column_stack([pull[top], top + shard.first]))
-        pull, ids = joined[:, 0], joined[:, 1].astype(np.int64)
-        order = np.lexsort((ids, -pull))[:k]
-        return dict(zip(ids[order].tolist(), pull[order].tolist(), strict=True))
-    return dict(zip(top.tolist(), pull[top].tolist(), strict=True))
+def _largest(pulls: tuple[FloatArray, FloatArray], team: Team) -> list[float]:
+    """The largest value of either, of all processes, in one message."""
+    mine = [float(pull.max(initial=-np.inf)) for pull in pulls]
+    return mine if team.size == 1 else team.join(np.array([mine]), [1] * team.size).max(axis=0).tolist()
+
+
+def _candidates(
+    pulls: tuple[FloatArray, FloatArray], k: int, shard: Shard
+) -> list[Iterable[tuple[int, float]]]:
+    """Ids and values of the ``k`` largest of either, of all samples, largest first; -inf does not count."""
+    tops = [largest_first(pull, k, -np.inf) for pull in pulls]
+    both = zip(pulls, tops, strict=True)
+    if shard.alone:
+        return [zip(top.tolist(), pull[top].tolist(), strict=True) for pull, top in both]
+    mine = np.full((1, 2, 2, k), -np.inf)  # values and ids, in one message of a known size
+    for side, (pull, top) in enumerate(both):
+        mine[0, side, :, : len(top)] = pull[top], top + shard.first
+    found: list[Iterable[tuple[int, float]]] = []
+    for values, ids in shard.team.join(mine, [1] * shard.team.size).transpose(1, 2, 0, 3).reshape(2, 2, -1):
+        order = np.lexsort((ids, -values))[:k]
+        order = order[values[order] > -np.inf]
+        found.append(zip(ids[order].astype(np.int64).tolist(), values[order].tolist(), strict=True))
+    return found
 
 
 def _signs(y: LabelArray) -> FloatArray:

@@ -52,7 +52,7 @@ class Leap:
 
     def __init__(self, rule: LowRank, state: State, diagonal: FloatArray) -> None:
         self.rule, self.state, self.diagonal = rule, state, diagonal
-        self.shard, self.team = Shard(len(state.y), state.team), state.team
+        self.shard, self.team = state.shard, state.team
         self.due = self._work(1)
         self.factor: FloatArray | None = None
 
