@@ -124,7 +124,7 @@ class KernelSVC(LabelNoiseMixin, KernelFit):
     class_weight_ : ndarray of shape (m,)
         The factor of ``C`` of each class.
     support_ : ndarray of shape (n_SV,)
-        Row numbers of the support vectors, ascending.
+        Row numbers of the support vectors, ascending; among the rows of all ranks with ``engine="mpi"``.
     support_vectors_ : {ndarray, sparse array} of shape (n_SV, n_features)
         The support vectors; sparse if X was, and empty for a precomputed kernel.
     n_support_ : ndarray of shape (m,)
@@ -238,7 +238,9 @@ class KernelSVC(LabelNoiseMixin, KernelFit):
             16 bits and bool are kept as they are; they, and floats that are such integers times one scale
             (``X / 255``), have exact integer kernels of their own. ``trace_.info["kernel_form"]`` says which.
             A callable kernel also gets strings, objects, or an array of any shape, as they are; a list of
-            them becomes an array.
+            them becomes an array. With ``engine="mpi"`` every rank gives the same data, or its own rows: then
+            the rows of all ranks count, in the order of the ranks. For ``kernel="precomputed"`` a row has a
+            value for each of these.
         y : array-like of shape (n_samples,)
             Labels of any kind.
         sample_weight : array-like of shape (n_samples,) or None

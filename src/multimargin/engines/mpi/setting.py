@@ -51,7 +51,9 @@ class Mpi(Setting):
     'shards'
 
     A program ``train.py`` that gives every rank's own rows to ``model.fit(X, y)`` is started by
-    ``mpiexec -n 4 python -m mpi4py train.py``.
+    ``mpiexec -n 4 python -m mpi4py train.py``. Prediction sends no messages: each rank may then call
+    ``model.predict`` with test rows of its own, and a stored model predicts without MPI. The file
+    ``examples/mpi_train.py`` does all this.
     """
 
     data: str = "auto"
