@@ -5,6 +5,7 @@ WORKERS ?= logical
 BENCH ?= $(addprefix benchmarks/,peers/multiclass.py peers/robust.py peers/grid.py checks/scaling.py \
 	checks/prediction.py checks/memory.py)
 LINEAR := benchmarks/peers/linear.py benchmarks/checks/linear_scale.py
+MPI := benchmarks/checks/mpi.py
 PAPERS := $(addprefix benchmarks/papers/,accuracies.py niu_yuan_table2.py crammer_singer_figures.py \
 	blondel_table2.py blondel_figures.py msvmpack_table2.py msvmpack_table4.py vpdt_tables.py)
 
@@ -13,7 +14,7 @@ TOOLS := $(VENV)/.tools-ready
 PACKAGE := $(VENV)/.package-installed
 SOURCES := $(shell find src -type f -not -path '*/__pycache__/*') CMakeLists.txt pyproject.toml README.md LICENSE
 
-.PHONY: demo test test-fast test-cluster bench bench-linear bench-machines bench-binary papers peers regression lint format clean
+.PHONY: demo test test-fast test-cluster bench bench-linear bench-machines bench-binary bench-mpi papers peers regression lint format clean
 
 demo: $(PACKAGE)
 	@echo "Training on handwritten digits ..."
@@ -50,6 +51,9 @@ bench-machines: $(PACKAGE)
 
 bench-binary: $(PACKAGE)
 	$(call run_all,benchmarks/peers/binary.py)
+
+bench-mpi: $(PACKAGE)
+	$(call run_all,$(MPI))
 
 papers: $(PACKAGE)
 	$(call run_all,$(PAPERS))

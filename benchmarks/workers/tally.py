@@ -1,0 +1,132 @@
+"""Counts what one rank does in a fit: kernel values, updates, messages, and CPU seconds of each phase.
+
+Counts do not depend on how busy the machine is. Seconds here are CPU seconds of this process. Those in which
+it looked whether a message had come are kept apart: they depend on how long the others took.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+from multimargin import _core
+from multimargin.engines.cpu.engine import CpuEngine
+from multimargin.engines.cpu.row_store import RowStore
+from multimargin.engines.mpi.messages import Messages
+from multimargin.run import profile
+from multimargin.run.monitor import Monitor
+
+
+@dataclass
+class Tally:
+    """What was counted so far on one rank; ``rounds`` has the state at the end of each outer iteration."""
+
+    filled: int = 0  # kernel rows computed, each of the width of this rank's samples
+    row_values: int = 0  # kernel values of these rows
+    block_values: int = 0  # kernel values of blocks that were computed besides
+    proof_values: int = 0  # kernel values of exact scores
+    updated: int = 0  # rows times samples of gradient updates
+    selections: int = 0
+    samples: int = 0  # different ones in all working sets
+    messages: int = 0
+    received: int = 0  # bytes, this rank's own part included
+    sent: int = 0
+    largest: int = 0  # bytes of the largest message
+    largest_verb: str = ""
+    largest_now: int = 0  # the same of this outer iteration
+    waiting: float = 0.0  # CPU seconds in which it looked whether a message had come
+    setup: float = 0.0  # CPU seconds until the engine was made
+    seen: set[int] = field(default_factory=set, repr=False)
+    rounds: list[dict[str, float]] = field(default_factory=list, repr=False)
+
+    def snapshot(self, **more: float) -> None:
+        kept = {key: value for key, value in vars(self).items() if isinstance(value, int | float)}
+        self.rounds.append(kept | more)
+        self.largest_now = 0
+
+    def record(self) -> dict[str, Any]:
+        return {key: value for key, value in vars(self).items() if key != "seen"}
+
+
+@contextmanager
+def tallied() -> Iterator[Tally]:
+    """Count inside the context; phases of the profile are CPU seconds there."""
+    tally = Tally()
+    begin = time.process_time()
+    clock = SimpleNamespace(perf_counter=time.process_time)
+
+    def before(owner: Any, name: str, note: Callable[..., None]) -> Any:
+        original = getattr(owner, name)
+
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            note(*args, **kwargs)
+            return original(*args, **kwargs)
+
+        return patch.object(owner, name, wrapper)
+
+    def fill(rows: RowStore, ids: Any, *_: Any) -> None:
+        tally.filled += len(ids)
+        tally.row_values += len(ids) * rows.width
+
+    def block(_: RowStore, ids: Any, columns: Any) -> None:
+        tally.block_values += len(ids) * len(columns)
+
+    def scores(rows: RowStore, ids: Any, _: Any) -> None:
+        tally.proof_values += len(ids) * rows.width
+
+    def update(G: Any, _: Any, slots: Any, *__: Any) -> None:
+        tally.updated += len(slots) * len(G)
+
+    def select(*_: Any, **__: Any) -> None:
+        tally.selections += 1
+
+    def improve(_: CpuEngine, W: Any, *__: Any, **___: Any) -> None:
+        tally.seen.update(W.tolist())
+        tally.samples = len(tally.seen)
+
+    def message(_: Messages, verb: str, __: Any, sent: int, received: int) -> None:
+        tally.messages += 1
+        tally.sent += sent
+        tally.received += received
+        tally.largest_now = max(tally.largest_now, received)
+        if received > tally.largest:
+            tally.largest, tally.largest_verb = received, verb
+
+    def note(_: Monitor, *, working_set: int, inner: int, **__: Any) -> None:
+        tally.snapshot(working_set=working_set, inner=inner, cpu=time.process_time() - begin)
+
+    wait, make = Messages._wait, CpuEngine.__init__
+
+    def timed_wait(self: Messages, *args: Any) -> None:
+        start = time.process_time()
+        try:
+            wait(self, *args)
+        finally:
+            tally.waiting += time.process_time() - start
+
+    def timed_make(self: CpuEngine, *args: Any) -> None:
+        make(self, *args)
+        tally.setup = time.process_time() - begin
+
+    with ExitStack() as stack:
+        for change in (
+            before(RowStore, "_fill", fill),
+            before(RowStore, "between", block),
+            before(RowStore, "against", block),
+            before(RowStore, "scores", scores),
+            before(_core, "update_gradient", update),
+            before(CpuEngine, "select", select),
+            before(CpuEngine, "improve", improve),
+            before(Messages, "finish", message),
+            before(Monitor, "note", note),
+            patch.object(Messages, "_wait", timed_wait),
+            patch.object(CpuEngine, "__init__", timed_make),
+            patch.object(profile, "time", clock),
+        ):
+            stack.enter_context(change)
+        yield tally
