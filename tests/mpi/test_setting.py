@@ -51,10 +51,11 @@ def test_unfitted_and_fitted_models_that_name_mpi_load_without_mpi4py():
         ({"timeout": 0}, "timeout of Mpi must be a finite number of seconds > 0, got 0"),
         ({"timeout": True}, "timeout of Mpi"),
         ({"timeout": float("inf")}, "timeout of Mpi"),
+        ({"comm": "world"}, "comm of Mpi must be a communicator of mpi4py or None, got 'world'"),
     ],
 )
 def test_wrong_options_are_refused(options, match):
-    with pytest.raises(ValueError, match=match):
+    with pytest.raises((ValueError, TypeError), match=match):
         Mpi(**options)
 
 

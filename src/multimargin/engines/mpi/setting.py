@@ -71,6 +71,8 @@ class Mpi(Setting):
         number = isinstance(self.timeout, Real) and not isinstance(self.timeout, bool)
         if not number or not 0 < self.timeout < math.inf:
             raise ValueError(f"timeout of Mpi must be a finite number of seconds > 0, got {self.timeout!r}.")
+        if self.comm is not None and not (isinstance(self.comm, Team) or hasattr(self.comm, "Get_rank")):
+            raise TypeError(f"comm of Mpi must be a communicator of mpi4py or None, got {self.comm!r}.")
 
     def assemble(self) -> Team:
         if isinstance(self.comm, Team):
