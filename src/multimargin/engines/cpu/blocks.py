@@ -7,8 +7,7 @@ all samples         the row store itself, once it holds all rows            ``Bl
 uncoupled classes   rows of the store; each class uses its own part         ``StoreBlock``
 pairs of samples    room for some rows, each computed when it is needed     ``LazyBlock``
 
-On a team, a process has only its part of a kernel row. Every process puts the same block together: a small
-one from the samples themselves, which are guests; a larger one from the columns that each process has.
+On a team they are made otherwise: see ``team_blocks.py``.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ from .state import State
 
 # Above this share of pairs (sample, class) with weight, whole kernel rows are faster than those of a class.
 _DENSE = 0.08
-_SHARED_BLOCK = 1000  # samples of a set above which the processes of a team share the work of its block
 
 
 @dataclass
@@ -59,9 +57,7 @@ class Blocks:
     ) -> None:
         self.state, self.rows, self.diagonal, self.profile = state, rows, diagonal, profile
         self.options, self.budget, self.dtype = options, rows.budget, rows.values.dtype
-        self.shard = state.shard
         self._kept: KeptBlock | None = None
-        self._last: tuple[IntArray, np.ndarray] | None = None  # on a team: the last set and its block
         self._lazy_room = np.empty(0, dtype=self.dtype)
 
     @property
@@ -96,35 +92,9 @@ class Blocks:
                 f"The kernel block of a working set of {len(W)} samples does not fit the memory budget; use "
                 f"at most {self.budget.largest_block} samples or a larger cache_size."
             )
-        K = np.empty((1, 1), dtype=self.dtype)
-        if len(W) > 1:
-            K = self._gathered(W) if self.shard.alone else self._together(W)
+        K = np.empty((1, 1), dtype=self.dtype) if len(W) == 1 else self._gathered(W)
         np.fill_diagonal(K, self._diagonal_of(W))
         return self._block(W, K)
-
-    def _together(self, W: IntArray) -> np.ndarray:
-        """K_WW on a team: what the last block had of it, and the rest computed by all or by each process."""
-        K = np.empty((len(W), len(W)), dtype=self.dtype)
-        old, new, known = self._in_last(W)
-        K[np.ix_(old, old)] = known
-        share = len(W) > _SHARED_BLOCK or self.rows.values.task.kernel.pairwise
-        for part in chunks(new, self._rows_at_once(len(W))):
-            K[part] = self._columns_of_all(W[part], W) if share else self.rows.between(W[part], W)
-        K[np.ix_(old, new)] = K[np.ix_(new, old)].T
-        self._last = W, K
-        return K
-
-    def _in_last(self, W: IntArray) -> tuple[IntArray, IntArray, np.ndarray]:
-        """Places in ``W`` of samples that the last set had, and of the others; the block of the first."""
-        if self._last is None:
-            return np.empty(0, dtype=np.int64), np.arange(len(W)), np.empty((0, 0), dtype=self.dtype)
-        before, K = self._last
-        _, old, at = np.intersect1d(W, before, assume_unique=True, return_indices=True)
-        return old, np.setdiff1d(np.arange(len(W)), old), K[np.ix_(at, at)]
-
-    def _columns_of_all(self, ids: IntArray, columns: IntArray) -> np.ndarray:
-        """Kernel values of ``ids`` against ``columns``, which each process computes for those it holds."""
-        return self.shard.take_columns(columns, self.rows.against(ids, self.shard.mine(columns)[1]))
 
     def _gathered(self, W: IntArray) -> np.ndarray:
         """K_WW from cached rows if there are any, by symmetry too; the rest computed."""
@@ -160,15 +130,13 @@ class Blocks:
         if len(self._lazy_room) < size:
             self._lazy_room = np.empty(max(size, values), dtype=self.dtype)
         assert isinstance(self.rows.values, NativeValues)
-        alone = self.shard.alone  # else there are only parts of rows to copy from
-        source = {
-            "kernel": self.rows.values.row_by_row(W),
-            "store": self.rows.kept if alone else np.empty((0, self.state.n), dtype=self.dtype),
-            "slots": self.rows.cache.peek(W) if alone else np.full(len(W), -1),
-            "columns": W,
-        }
+        source = {"kernel": self.rows.values.row_by_row(W), "columns": W} | self._rows_to_copy(W)
         K = self._lazy_room[:size].reshape(rows, len(W))
         return LazyBlock(**vars(self._block(W, K)), source=source)
+
+    def _rows_to_copy(self, W: IntArray) -> dict[str, Any]:
+        """Kernel rows of ``W`` that a lazy block need not compute."""
+        return {"store": self.rows.kept, "slots": self.rows.cache.peek(W)}
 
     @property
     def _plain_diagonal(self) -> bool:
@@ -181,9 +149,7 @@ class Blocks:
         None if the machine's classes are coupled, or the rows of ``W`` do not fit the store.
         """
         state, cache = self.state, self.rows.cache
-        if not self.shard.alone or not self.options.lazy_blocks:
-            return None
-        if state.problem.coupled or not self._plain_diagonal:
+        if not self.options.lazy_blocks or state.problem.coupled or not self._plain_diagonal:
             return None
         if len(W) > cache.capacity:
             return None
@@ -197,7 +163,7 @@ class Blocks:
     def _whole_store(self, W: IntArray) -> Block | None:
         """The row store as K_WW: all samples in their order, once all rows are computed."""
         n = self.state.n
-        if not self.shard.alone or len(W) < n or self.rows.cache.capacity < n or not self._plain_diagonal:
+        if len(W) < n or self.rows.cache.capacity < n or not self._plain_diagonal:
             return None
         every = np.arange(n)
         if (every != W).any() or (self.rows.load(W) != every).any():
@@ -207,35 +173,19 @@ class Blocks:
     def _grown(self, W: IntArray, kept: KeptBlock) -> Block:
         """The kept block, with the newcomers of ``W`` added."""
         new, threads = kept.missing(W), self.options.n_threads
-        if not self.shard.alone:
-            self._grow_together(new, kept)
-        elif len(new):
-            if len(kept.members) + len(new) <= self.rows.cache.capacity:
-                for store, slots, which in self.rows.visit(new):
-                    kept.extend(new[which], store, slots, threads)
-                    self._exact_diagonal(kept, len(which))
-            else:
-                for part in chunks(new, self._rows_at_once(len(kept.members) + len(new))):
-                    everyone = np.concatenate([kept.members, part])
-                    kept.extend_by(part, self.rows.between(part, everyone), threads)
-                    self._exact_diagonal(kept, len(part))
+        if len(kept.members) + len(new) <= self.rows.cache.capacity:
+            for store, slots, which in self.rows.visit(new):
+                kept.extend(new[which], store, slots, threads)
+                self._exact_diagonal(kept, len(which))
+        else:
+            self._grow_by_values(new, kept)
         return self._block(kept.members, kept.kernel)
 
-    def _grow_together(self, new: IntArray, kept: KeptBlock) -> None:
-        """Add members on a team: each process has the columns of those that it holds."""
-        keep = len(kept.members) + len(new) <= self.rows.cache.capacity
+    def _grow_by_values(self, new: IntArray, kept: KeptBlock) -> None:
+        """Add members, of whose kernel rows only the values in the block are computed."""
         for part in chunks(new, self._rows_at_once(len(kept.members) + len(new))):
             everyone = np.concatenate([kept.members, part])
-            if keep:
-                _, here = self.shard.mine(everyone)
-                values = np.empty((len(part), len(here)), dtype=self.dtype)
-                for store, slots, which in self.rows.visit(part):
-                    for place, slot in zip(which, slots, strict=True):
-                        np.take(store[slot], here, out=values[place], mode="clip")
-                rows = self.shard.take_columns(everyone, values)
-            else:
-                rows = self._columns_of_all(part, everyone)
-            kept.extend_by(part, rows, self.options.n_threads)
+            kept.extend_by(part, self.rows.between(part, everyone), self.options.n_threads)
             self._exact_diagonal(kept, len(part))
 
     def _exact_diagonal(self, kept: KeptBlock, added: int) -> None:

@@ -42,6 +42,7 @@ from .leap import Leap
 from .row_store import RowStore, chunks
 from .solvers import Solvers
 from .state import State
+from .team_blocks import TeamBlocks
 
 _GUESTS_AT_ONCE = 4096  # samples whose coefficients travel in one message
 _CHEAP = 0.1  # of the work of the block solvers: exact scores may cost so much between two proofs
@@ -73,7 +74,7 @@ class CpuEngine(Engine):
                 self.guests.diagonal = self.diagonal
             costs = SolvedCosts(task, self.diagonal)
             self.state = State(task, options, costs, self.shard, self.guests)
-            self.blocks = Blocks(self.state, self.rows, self.diagonal, options, self.profile)
+            self.blocks = self._make_blocks(options)
             self.solvers = Solvers(self.state, self.blocks, options, self.profile)
             self._moves = np.zeros(self.n, dtype=np.int64)  # of each sample in lazy blocks
             if self.team.max(float(task.start is not None)):
@@ -85,6 +86,10 @@ class CpuEngine(Engine):
         budget = self._budget(self.values.dtype.itemsize)
         self.values.rows_in_python = budget.rows_in_python
         self.rows = RowStore(self.values, budget, self.profile)
+
+    def _make_blocks(self, options: EngineOptions) -> Blocks:
+        kind = Blocks if self.shard.alone else TeamBlocks
+        return kind(self.state, self.rows, self.diagonal, options, self.profile)
 
     def _budget(self, itemsize: int) -> Budget:
         """How the memory is divided: alike in all processes, as the one with most samples needs it."""
@@ -150,8 +155,12 @@ class CpuEngine(Engine):
         return self.blocks.largest
 
     def counts(self) -> Counts:
-        cache = self.rows.cache
-        return Counts(self.rows.computed, cache.hits, cache.evictions, len(self.state.support))
+        cache, parts = self.rows.cache, self.shard
+        done = np.array([[self.rows.computed, cache.hits, cache.evictions]])
+        if not parts.alone:  # processes may have computed different rows; each counts by its length
+            done = self.team.join(done * parts.count, [1] * self.team.size).sum(axis=0) / self.n
+        rows, hits, evictions = np.rint(done).astype(int).ravel().tolist()
+        return Counts(rows, hits, evictions, len(self.state.support))
 
     def describe(self) -> dict[str, object]:
         facts: dict[str, object] = {
@@ -175,41 +184,55 @@ class CpuEngine(Engine):
     def improve(self, W: IntArray, inner: InnerSolver, aim: Aim, keep: bool = False) -> Improvement:
         self._invite(W)
         block = self.blocks.growing(W) if keep else self.blocks.once(W)
-        # One process finds these in its state, whenever it needs them.
-        before = None if self.shard.alone else (block.alpha.copy(), block.G.copy())
-        eps = aim.eps(self.problem, inner.measure, block, self.n)
         try:
-            steps = self._solve(inner, block, eps)
-            return Improvement(steps, self._update(block, before))
+            if isinstance(self.blocks, TeamBlocks):
+                return self._improve_on_team(self.blocks, inner, block, aim, keep)
+            steps = self._solve(inner, block, aim)
+            return Improvement(steps, self._update(block))
         except KeyboardInterrupt:
             self.state.take_over(block.W, block.alpha)
             raise
 
-    def _solve(self, inner: InnerSolver, block: Block, eps: float) -> int:
-        """Solve the block: in every process, or, if they may not get the same result, in the first one."""
-        if self.shard.alone or (self.team.uniform and math.isinf(self.deadline)):
-            return self.solvers.solve(inner, block, eps, self.deadline)
-        result = np.empty((0, 2 * self.m))
+    def _solve(self, inner: InnerSolver, block: Block, aim: Aim) -> int:
+        eps = aim.eps(self.problem, inner.measure, block, self.n)
+        return self.solvers.solve(inner, block, eps, self.deadline)
+
+    def _improve_on_team(
+        self, blocks: TeamBlocks, inner: InnerSolver, block: Block, aim: Aim, keep: bool
+    ) -> Improvement:
+        """Solve a block in every process, or in the first one.
+
+        The first one has the block of a growing set. It also solves alone if others may get another result.
+        """
+        before = block.alpha.copy(), block.G.copy()
+        if not keep and self.team.uniform and math.isinf(self.deadline):
+            steps = self._solve(inner, block, aim)
+            return Improvement(steps, self._update(block, before))
         steps = 0
         if self.team.rank == 0:
-            steps = self.solvers.solve(inner, block, eps, self.deadline)
-            result = np.concatenate([block.alpha, block.G], axis=1)
-        rows = self.team.join(result, [len(block.W)] + [0] * (self.team.size - 1))
+            steps = self._solve(inner, block, aim)
+        elif keep:
+            blocks.while_first_solves(block)
+        rows = np.concatenate([block.alpha, block.G], axis=1)[: None if self.team.rank == 0 else 0]
+        with self.profile.phase("messages"):
+            rows = self.team.join(rows, [len(block.W)] + [0] * (self.team.size - 1))
+            steps, self.solvers.progress = self.team.agree((steps, self.solvers.progress))
         block.alpha[:], block.G[:] = rows[:, : self.m], rows[:, self.m :]
-        steps, self.solvers.work = self.team.agree((steps, self.solvers.work))
-        return steps
+        return Improvement(steps, self._update(block, before))
 
     @timed("gradient")
-    def _update(self, block: Block, before: tuple[FloatArray, FloatArray] | None) -> bool:
-        """Take over a solved block. Kernel rows are needed only of samples that moved."""
+    def _update(self, block: Block, before: tuple[FloatArray, FloatArray] | None = None) -> bool:
+        """Take over a solved block. Kernel rows are needed only of samples that moved.
+
+        ``before`` are the rows of alpha and G that the block had, if the state does not have them all.
+        """
         state, W = self.state, block.W
-        alpha, G = (state.alpha[W], None) if before is None else before
-        delta = block.alpha - alpha
+        delta = block.alpha - (state.alpha[W] if before is None else before[0])
         moved = np.flatnonzero(delta.any(axis=1))
         if not len(moved):
             return False
         # G_new - G_old = K_WW delta on W, so the exact change of the dual needs no further product.
-        G = state.G[W[moved]] if G is None else G[moved]
+        G = state.G[W[moved]] if before is None else before[1][moved]
         state.dual += 0.5 * float(np.vdot(block.G[moved] + G, delta[moved]))
         check_dual(self.task, state.dual, self.total_cost)
         if isinstance(block, StoreBlock) and len(W) == self.n:  # G is complete
@@ -276,7 +299,7 @@ class CpuEngine(Engine):
         del self.rows, self.blocks, self.solvers.blocks  # memory for two stores may be missing
         self._make_rows(self.options)
         self.rows.computed, self.rows.cache.hits, self.rows.cache.evictions = before
-        self.blocks = Blocks(self.state, self.rows, self.diagonal, self.options, self.profile)
+        self.blocks = self._make_blocks(self.options)
         self.solvers.use(self.blocks)
         return True
 

@@ -43,6 +43,15 @@ class Solvers:
         self.blocks = blocks
         self._kept_classes: _core.KeptClasses | None = None
 
+    @property
+    def progress(self) -> tuple[int, int, Any]:
+        """What the next solution depends on, beside its block; another process may take it over."""
+        return self.work, self._work_at_finish, self._rng.bit_generator.state
+
+    @progress.setter
+    def progress(self, told: tuple[int, int, Any]) -> None:
+        self.work, self._work_at_finish, self._rng.bit_generator.state = told
+
     @timed("inner")
     def solve(self, inner: InnerSolver, block: Block, eps: float, deadline: float = math.inf) -> int:
         """Solve the block in place, about until ``deadline``; return the inner iterations."""
