@@ -103,9 +103,11 @@ class Blocks:
         known, unknown = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
         for i in known:
             np.take(self.rows.kept[slots[i]], W, out=K[i], mode="clip")
+        if len(unknown):
+            between = self.rows.table(W[unknown])
         for part in chunks(unknown, self._rows_at_once(len(W))):
             K[np.ix_(part, known)] = K[np.ix_(known, part)].T
-            K[np.ix_(part, unknown)] = self.rows.between(W[part], W[unknown])
+            K[np.ix_(part, unknown)] = between(W[part])
         return K
 
     def _rows_at_once(self, columns: int) -> int:
@@ -183,9 +185,13 @@ class Blocks:
 
     def _grow_by_values(self, new: IntArray, kept: KeptBlock) -> None:
         """Add members, of whose kernel rows only the values in the block are computed."""
-        for part in chunks(new, self._rows_at_once(len(kept.members) + len(new))):
-            everyone = np.concatenate([kept.members, part])
-            kept.extend_by(part, self.rows.between(part, everyone), self.options.n_threads)
+        if not len(new):
+            return
+        everyone = np.concatenate([kept.members, new])
+        between = self.rows.table(everyone)
+        for part in chunks(new, self._rows_at_once(len(everyone))):
+            count = len(kept.members) + len(part)
+            kept.extend_by(part, between(part)[:, :count], self.options.n_threads)
             self._exact_diagonal(kept, len(part))
 
     def _exact_diagonal(self, kept: KeptBlock, added: int) -> None:

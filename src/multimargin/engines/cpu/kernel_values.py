@@ -7,6 +7,7 @@ value per sample that this process holds. On a team, samples must be guests befo
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -82,8 +83,8 @@ class KernelValues(ABC):
         """Values of ``ids`` against some samples of this process, given by their numbers here."""
 
     @abstractmethod
-    def between(self, ids: IntArray, columns: IntArray) -> np.ndarray:
-        """Values of ``ids`` against ``columns``."""
+    def table(self, columns: IntArray) -> Callable[[IntArray], np.ndarray]:
+        """A function that gives the values of some ids against ``columns``."""
 
     @abstractmethod
     def scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:
@@ -130,11 +131,12 @@ class PythonValues(KernelValues):
     def against(self, ids: IntArray, here: IntArray) -> np.ndarray:
         return np.ascontiguousarray(self._values(ids, here), dtype=self.dtype)
 
-    def between(self, ids: IntArray, columns: IntArray) -> np.ndarray:
-        if self.guests is None:
-            return self.against(ids, columns)
-        values = self.task.kernel.between(self.guests.rows(ids), self.guests.rows(columns))
-        return np.ascontiguousarray(values + self.task.offset, dtype=self.dtype)
+    def table(self, columns: IntArray) -> Callable[[IntArray], np.ndarray]:
+        guests = self.guests
+        if guests is None:
+            return lambda ids: self.against(ids, columns)
+        rows, kernel, offset = guests.rows(columns), self.task.kernel, self.task.offset
+        return lambda ids: (kernel.between(guests.rows(ids), rows) + offset).astype(self.dtype, copy=False)
 
     def scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:
         S = np.zeros((self.width, coef.shape[1]))
@@ -193,8 +195,9 @@ class NativeValues(KernelValues):
     def against(self, ids: IntArray, here: IntArray) -> np.ndarray:
         return self._block(ids, self._samples.take(here))
 
-    def between(self, ids: IntArray, columns: IntArray) -> np.ndarray:
-        return self._block(ids, self._only(columns))
+    def table(self, columns: IntArray) -> Callable[[IntArray], np.ndarray]:
+        samples = self._only(columns)
+        return lambda ids: self._block(ids, samples)
 
     def row_by_row(self, ids: IntArray) -> _core.WorkingSetKernel:
         """The kernel between ``ids``, for native solvers that compute the rows they need."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -73,10 +73,16 @@ class RowStore:
         self.values.fill(ids, store, slots)
         self.computed += len(ids)
 
-    @timed("kernel rows")
-    def between(self, ids: IntArray, columns: IntArray) -> np.ndarray:
-        """Kernel values of ``ids`` against ``columns`` only; nothing is kept."""
-        return self.values.between(ids, columns)
+    def table(self, columns: IntArray) -> Callable[[IntArray], np.ndarray]:
+        """A function that gives kernel values of some ids against ``columns`` only; nothing is kept."""
+        with self.profile.phase("kernel rows"):
+            values = self.values.table(columns)
+
+        def between(ids: IntArray) -> np.ndarray:
+            with self.profile.phase("kernel rows"):
+                return values(ids)
+
+        return between
 
     @timed("kernel rows")
     def against(self, ids: IntArray, here: IntArray) -> np.ndarray:

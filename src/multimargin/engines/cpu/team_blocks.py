@@ -11,6 +11,7 @@ columns. The others compute rows of the newcomers while it solves the block.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,9 @@ class TeamBlocks(Blocks):
         old, new, known = self._in_last(W)
         K[np.ix_(old, old)] = known
         share = len(W) > _SHARED or self.rows.values.task.kernel.pairwise
+        between = partial(self._columns_of_all, W) if share else self.rows.table(W)
         for part in chunks(new, self._rows_at_once(len(W))):
-            K[part] = self._columns_of_all(W[part], W) if share else self.rows.between(W[part], W)
+            K[part] = between(W[part])
         K[np.ix_(old, new)] = K[np.ix_(new, old)].T
         self._last = W, K
         return K
@@ -59,7 +61,7 @@ class TeamBlocks(Blocks):
         _, old, at = np.intersect1d(W, before, assume_unique=True, return_indices=True)
         return old, np.setdiff1d(np.arange(len(W)), old), K[np.ix_(at, at)]
 
-    def _columns_of_all(self, ids: IntArray, columns: IntArray) -> np.ndarray:
+    def _columns_of_all(self, columns: IntArray, ids: IntArray) -> np.ndarray:
         """Kernel values of ``ids`` against ``columns``, which each process computes for those it holds."""
         return self._shard.take_columns(columns, self.rows.against(ids, self._shard.mine(columns)[1]))
 
@@ -101,7 +103,7 @@ class TeamBlocks(Blocks):
                         np.take(store[slot], here, out=values[place], mode="clip")
                 rows = self._shard.take_columns(members, values)
             else:
-                rows = self._columns_of_all(part, members)
+                rows = self._columns_of_all(members, part)
             if self._kept is not None:
                 self._kept.extend_by(part, rows, self.options.n_threads)
                 self._exact_diagonal(self._kept, len(part))
