@@ -303,6 +303,9 @@ def _build(core_share: float) -> tuple[object, ...]:
 
 def _best(ids: IntArray, score: FloatArray, k: int) -> IntArray:
     """Places of the ``k`` largest positive scores, largest first; among equals the smallest id first."""
+    if k == 1 and (largest := score.max(initial=0.0)) > 0:  # false if it is NaN
+        equals = np.flatnonzero(score == largest)
+        return equals[[np.argmin(ids[equals])]]
     places = np.flatnonzero(score > 0)
     if k < len(places):
         bar = np.partition(score[places], len(places) - k)[len(places) - k] if k else np.inf
