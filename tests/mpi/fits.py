@@ -1,6 +1,7 @@
 """What ranks under mpiexec do in ``test_fit.py``."""
 
 import pickle
+import re
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,21 @@ def message_of(model, *data):
     return None
 
 
+def bytes_read(file):
+    """Bytes of a file that this process has read through memory maps; None if the system does not say."""
+    if not Path("/proc/self/smaps").exists():
+        return None
+    parts = Path("/proc/self/smaps").read_text().split(str(file))[1:]
+    return sum(1024 * int(re.search(r"Rss: *(\d+) kB", part).group(1)) for part in parts)
+
+
+def read_of(file):
+    """The same after a fit to all rows of the file."""
+    mapped = np.load(file, mmap_mode="r")
+    svc(engine="mpi", gamma="scale", tol=1e-2).fit(mapped, np.arange(len(mapped)) % 2)
+    return bytes_read(file)
+
+
 def results(folder):
     """Decision values of the models of several fits in a row, and other facts."""
     comm, mine = MPI.COMM_WORLD, shard()
@@ -65,4 +81,5 @@ def results(folder):
         "predicted": models["same"].predict(X[part]),
         "facts": models["same"].trace_.info,
         "has model": hasattr(root, "dual_coef_"),
+        "read": read_of(Path(folder) / "wide.npy"),
     }

@@ -20,6 +20,7 @@ def outcome(P):
 
     with tempfile.TemporaryDirectory() as folder:
         np.save(Path(folder, "X.npy"), X)
+        np.save(Path(folder, "wide.npy"), np.random.default_rng(0).normal(size=WIDE))
         found = on_ranks(P, results, folder)
         program = (
             "import sys, pickle; sys.modules['mpi4py'] = None; import numpy as np; "
@@ -41,6 +42,7 @@ def one_process():
     return {"weights": weighted, "text": text}, plain
 
 
+WIDE = (240, 6000)  # a file of 11 MB
 RANKS = pytest.mark.parametrize("P", [pytest.param(2, marks=pytest.mark.slow), 3])
 
 
@@ -91,6 +93,16 @@ def test_a_stored_model_predicts_where_there_is_no_mpi4py(P):
     np.testing.assert_array_equal(stored, expected)
     parts = np.concatenate([rank["predicted"] for rank in found])
     np.testing.assert_array_equal(parts, expected[: len(parts)])
+
+
+@RANKS
+def test_a_rank_reads_only_its_part_of_a_memory_mapped_file(P):
+    need_mpi()
+    whole = 8 * WIDE[0] * WIDE[1]
+    for rank in outcome(P)[0]:
+        if rank["read"] is None:
+            pytest.skip("the system does not say what was read")
+        assert 0.9 * whole / P <= rank["read"] <= whole / P + 2**22  # pages may have 2 MB
 
 
 @RANKS
