@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -113,7 +114,27 @@ def on_every_rank():
             found.append(str(error))
     with team.together():
         found.append(float(team.sum([1.0])[0]))
+        found.append(in_another_thread(team))
+        with team.together():  # a fit within a fit is part of it
+            found.append(float(team.sum([2.0])[0]))
     return found
+
+
+def in_another_thread(team):
+    """The error of a second fit at the same time."""
+    errors = []
+
+    def fit():
+        try:
+            with team.together():
+                team.sum([1.0])
+        except RuntimeError as error:
+            errors.append(str(error))
+
+    thread = threading.Thread(target=fit)
+    thread.start()
+    thread.join()
+    return errors[0]
 
 
 def interrupted_wait(team):
@@ -135,14 +156,16 @@ def interrupted_wait(team):
 def test_the_same_failure_on_all_ranks_can_be_caught_and_the_next_fit_works():
     for rank, found in enumerate(on_ranks(2, on_every_rank)):
         message = f"C must be positive on rank {rank}"
-        assert found == [message, "max", message, 2.0]
+        assert found[:4] == [message, "max", message, 2.0]
+        assert "Two threads fit with the same ranks" in found[4]
+        assert found[5] == 4.0
 
 
 def test_a_rank_that_computes_for_longer_than_the_timeout_or_comes_late_is_no_fault():
-    result = faulty(2, "patient", timeout=1.0).finish(40)
+    result = faulty(2, "patient", timeout=1.5).finish(60)
     assert result.code == 0, result.err
     assert result.out.count("finished") == 4
-    assert re.search("rank 0 has waited 1 s for rank 1 on host .* to call fit", result.err)
+    assert re.search("rank 0 has waited 1.5 s for rank 1 on host .* to call fit", result.err)
 
 
 def test_without_threads_in_mpi_a_rank_that_waits_too_long_ends_all():

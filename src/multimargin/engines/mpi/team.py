@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import pickle
+import platform
+import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +17,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import threadpoolctl
 from numpy.typing import ArrayLike
 
 from ... import _core
@@ -58,8 +61,8 @@ class MpiTeam(Team):
     core_share : float
         This rank's share of the cores that it may use: 1 if no other rank may use them.
     uniform : bool
-        Whether all ranks run the same versions of this package, NumPy and SciPy with the same instruction set
-        and number of threads: then the same computation gives the same bits on each.
+        Whether all ranks run the same versions of this package, NumPy, SciPy and the C library with the same
+        instruction sets and number of threads: then the same computation gives the same bits on each.
     watched : bool
         Whether a silent rank is noticed during a computation too. It needs MPI_THREAD_MULTIPLE.
     timeout : float
@@ -85,7 +88,8 @@ class MpiTeam(Team):
         self._faults = Faults(faults, self.hosts[self.rank])
         self._heartbeat = Heartbeat(beats, self.hosts, self._faults.end)
         self._interrupts = Interrupts()
-        self._fits, self._fitting = 0, False
+        self._fits = 0
+        self._fitting: int | None = None  # the thread that fits
 
     @classmethod
     def assemble(cls, comm: MPI.Comm | None = None, timeout: float = 60.0) -> MpiTeam:
@@ -116,10 +120,16 @@ class MpiTeam(Team):
         If it fails on all ranks, each raises its own exception and the program can go on. All ranks leave at
         the same time. Within it, Ctrl-C on any rank raises ``KeyboardInterrupt`` on all ranks in ``agree``.
         """
-        if self.size == 1 or self._fitting:
+        here = threading.get_ident()
+        if self.size == 1 or self._fitting == here:
             yield
             return
-        self._fits, self._fitting = self._fits + 1, True
+        if self._fitting is not None:
+            raise RuntimeError(
+                "Two threads fit with the same ranks at the same time, and their messages would mix. Fit one "
+                "after the other, or give each its own communicator: Mpi(comm=...)."
+            )
+        self._fits, self._fitting = self._fits + 1, here
         self._messages.reset()
         with self._interrupts.noted(), self._watching():
             try:
@@ -129,7 +139,7 @@ class MpiTeam(Team):
                 self._fail(error)
                 raise
             finally:
-                self._fitting = False
+                self._fitting = None
 
     def _fail(self, error: BaseException) -> None:
         """Come back if all ranks have failed."""
@@ -298,7 +308,9 @@ def _forget(comm: MPI.Comm, key: int, team: MpiTeam) -> None:
 def _build(core_share: float) -> tuple[object, ...]:
     """What decides about the bits of a computation."""
     versions = [version(name) for name in ("multimargin", "numpy", "scipy")]
-    return (*versions, _core.instruction_set(), _core.integer_simd(), effective_threads(None, core_share))
+    blas = [str(library.get("architecture")) for library in threadpoolctl.threadpool_info()]
+    ours = _core.instruction_set(), _core.integer_simd(), effective_threads(None, core_share)
+    return (*versions, *sorted(blas), *platform.libc_ver(), *ours)
 
 
 def _best(ids: IntArray, score: FloatArray, k: int) -> IntArray:
