@@ -1,7 +1,7 @@
 """What tells one problem from another, in a few numbers: a checkpoint must not be continued on other data.
 
 Labels, costs and parameters are compared completely, up to rounding of numbers that are summed up from the
-data. Of the samples, evenly spread rows are compared: at most 1000, and at most two million values. That
+data. Of the samples, evenly spread rows are compared: at most 256, and at most two million values. That
 takes about 10 ms, whatever the number of samples. A change in a row that was not compared is not noticed,
 and it does no harm: the fit starts from a point that is feasible, and proves its result on the data that it
 has.
@@ -24,7 +24,7 @@ from ..system.shard import Shard
 from ..system.team import Team
 from ..system.typing import Data, FloatArray, IntArray, LabelArray
 
-_MOST_ROWS, _MOST_VALUES = 1000, 1 << 21  # of the samples
+_MOST_ROWS, _MOST_VALUES = 256, 1 << 21  # of the samples
 _CLOSE = 1e-9  # relative: sums of many processes are rounded differently
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
