@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from inspect import signature
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -200,8 +201,13 @@ class MachineClassifier(ForeignKeywords, CallbackSupportMixin, ClassifierMixin, 
         return {name: to_plain(value) for name, value in state.items() if name not in self._not_stored}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a stored model; version 0.1.0 stored the objects themselves."""
-        super().__setstate__({name: from_plain(value) for name, value in state.items()})
+        """Restore a stored model; version 0.1.0 stored the objects themselves.
+
+        Parameters that have come since have their defaults, which mean what was done before.
+        """
+        known = {name: from_plain(value) for name, value in state.items()}
+        parameters = signature(type(self)).parameters
+        super().__setstate__({name: parameters[name].default for name in self._get_param_names()} | known)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
