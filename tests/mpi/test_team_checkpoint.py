@@ -160,6 +160,15 @@ def test_another_problem_is_refused_by_every_rank(path):
     assert len(set(run_ranks(3, part))) == 1
 
 
+def test_the_setting_of_the_first_rank_counts(path):
+    def part(team):
+        own = (path, 0.0) if team.rank == 0 else None
+        return fit(path, team, max_iter=2, **STEPS | {"checkpoint": own})
+
+    for turn in (1, 2):
+        assert [model.n_iter_ for model in run_ranks(3, part)] == [2 * turn] * 3
+
+
 # -- ranks of MPI ----------------------------------------------------------------------------------------
 def kill(job, which):
     """Kill one of the ranks that have spoken; the job ends then."""

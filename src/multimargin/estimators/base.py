@@ -27,7 +27,7 @@ from .states import from_plain, to_plain
 from .validation import check_bool, check_choice, check_integer, check_number
 
 # Parameters that may differ between the processes of a team, and types of the others that are compared.
-_OWN = frozenset({"engine", "n_threads", "cache_size", "random_state", "verbose", "callback"})
+_OWN = frozenset({"engine", "n_threads", "cache_size", "random_state", "verbose", "callback", "checkpoint"})
 _COMPARED = (str, bool, int, float, dict, type(None))
 
 AnySolution = TypeVar("AnySolution", bound=Certified)

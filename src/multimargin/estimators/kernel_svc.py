@@ -100,12 +100,15 @@ class KernelSVC(LabelNoiseMixin, KernelFit):
     warm_start : bool, default=False
         Start from the previous solution, if it was for as many rows.
     checkpoint : path, (path, seconds) or None, default=None
-        File that the fit writes its state to, between two iterations, every 60 or so many ``seconds``, and at
-        its end. If the file exists when ``fit`` is called, the fit goes on with it instead of any previous
-        solution, with any solver, engine or number of threads. ``n_iter_`` counts on; ``max_iter``,
-        ``time_limit`` and the seconds of the trace are those of this call. The file of a fit that converged
-        stays: another fit then only proves it. A damaged file, or one of another problem (as in the fits of
-        ``GridSearchCV``), raises ``ValueError`` and is not changed.
+        File that the fit writes its state to every 60 or so many ``seconds``, and at its end. It is written
+        between two iterations: a long iteration delays it. If the file exists when ``fit`` is called, the fit
+        goes on with it instead of any previous solution. Solver, engine, ``tol`` and the number of threads or
+        processes may be others. ``n_iter_`` counts on; ``max_iter``, ``time_limit`` and the seconds of the
+        trace are those of each call, and ``trace_.info["checkpoint"]`` says what it went on from. After a fit
+        has converged the file stays, and another fit only proves the result. Ctrl-C with
+        ``on_interrupt="raise"`` leaves the state that was written last. A damaged file, or one of another
+        problem (as the fits of ``GridSearchCV`` would be), raises ``ValueError`` and is not changed. A write
+        that fails is a warning. With MPI, rank 0 alone reads and writes the file.
     random_state : int, RandomState or None, default=None
         Seed of the order in which samples are visited. None is a fixed seed: fits are reproducible.
     verbose : int, default=0
@@ -168,6 +171,15 @@ class KernelSVC(LabelNoiseMixin, KernelFit):
     >>> model.predict(X[:1])
     array([0])
     >>> bool(model.duality_gap_ <= 1e-3 * model.primal_objective_)
+    True
+
+    A fit that may be killed, and that goes on when the program is started again:
+
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "iris.checkpoint")
+    >>> model = KernelSVC(C=10, checkpoint=(path, 300)).fit(X, y)  # writes every five minutes
+    >>> again = KernelSVC(C=10, checkpoint=path).fit(X, y)
+    >>> again.trace_.info["checkpoint"]["resumed"]["iterations"] == model.n_iter_
     True
     """
 

@@ -72,11 +72,11 @@ def path_and_seconds(checkpoint: CheckpointSetting) -> tuple[str, float] | None:
 def open_checkpoint(
     parameter: CheckpointSetting, model: ModelMaker, solver: str, seed: int
 ) -> Checkpoint | None:
-    """Return the checkpoint of a fit; the task then starts from its state."""
-    parsed = path_and_seconds(parameter)
+    """Return the checkpoint that the first process has set; the task then starts from its state."""
+    task, shard = model.task, model.shard
+    parsed = task.team.agree(path_and_seconds(parameter))
     if parsed is None:
         return None
-    task, shard = model.task, model.shard
     bias = model.bias, task.offset
     data = task.X, task.y, task.C, model.labels, model.kept
     problem = fingerprint(task.problem.name, task.kernel, bias, *data, task.team)
