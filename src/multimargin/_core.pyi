@@ -3,6 +3,7 @@
 Arrays must be C-contiguous and have the dtype shown: nothing is converted, a wrong one is a TypeError.
 """
 
+from collections.abc import Callable
 from typing import Any, TypeAlias, final, overload
 
 import numpy as np
@@ -176,7 +177,14 @@ class ProjectionOptions:
     ) -> None: ...
 
 def projected_gradient(
-    machine: str, K: _Floats, G: _F64, alpha: _F64, y: _I32, C: _F64, options: GradientOptions
+    machine: str,
+    K: _Floats,
+    G: _F64,
+    alpha: _F64,
+    y: _I32,
+    C: _F64,
+    options: GradientOptions,
+    exchange: Callable[[_F64], _F64] | None = None,
 ) -> tuple[int, float]: ...
 def update_samples(
     machine: str, update: str, alpha: _F64, G: _F64, y: _I32, C: _F64, kii: _F64, seed: int
@@ -193,6 +201,7 @@ def variable_projection(
     options: ProjectionOptions,
     projection: str,
     n_threads: int,
+    exchange: Callable[[_F64], _F64] | None = None,
 ) -> tuple[int, float]: ...
 def balanced_gradient(
     K: _Floats,
@@ -203,6 +212,7 @@ def balanced_gradient(
     options: GradientOptions,
     projection: str,
     n_threads: int,
+    exchange: Callable[[_F64], _F64] | None = None,
 ) -> tuple[int, float]: ...
 
 # The linear machine. Weights are (features with the constant one, classes padded to a multiple of 8).

@@ -54,6 +54,7 @@ class ProjectedGradient(InnerSolver):
 
     name: ClassVar[str] = "projected-gradient"
     handles: ClassVar[frozenset[str]] = ANY_SET | {"balanced box"}
+    by_products: ClassVar[bool] = True
     measure: ClassVar[str] = "gain"
     max_iter: int = 2_000
     rho_min: float = 1e-10

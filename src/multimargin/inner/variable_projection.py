@@ -59,6 +59,7 @@ class VariableProjection(InnerSolver):
 
     name: ClassVar[str] = "vpm"
     handles: ClassVar[frozenset[str]] = frozenset({"balanced box"})
+    by_products: ClassVar[bool] = True
     measure: ClassVar[str] = "psi"
     max_iter: int = 20_000
     rho: float = 1.0

@@ -182,11 +182,10 @@ class CpuEngine(Engine):
                 self.guests.welcome(ids)
 
     def improve(self, W: IntArray, inner: InnerSolver, aim: Aim, keep: bool = False) -> Improvement:
-        self._invite(W)
+        if isinstance(self.blocks, TeamBlocks):
+            return self._improve_on_team(self.blocks, W, inner, aim, keep)
         block = self.blocks.growing(W) if keep else self.blocks.once(W)
         try:
-            if isinstance(self.blocks, TeamBlocks):
-                return self._improve_on_team(self.blocks, inner, block, aim, keep)
             steps = self._solve(inner, block, aim)
             return Improvement(steps, self._update(block))
         except KeyboardInterrupt:
@@ -198,14 +197,21 @@ class CpuEngine(Engine):
         return self.solvers.solve(inner, block, eps, self.deadline)
 
     def _improve_on_team(
-        self, blocks: TeamBlocks, inner: InnerSolver, block: Block, aim: Aim, keep: bool
+        self, blocks: TeamBlocks, W: IntArray, inner: InnerSolver, aim: Aim, keep: bool
     ) -> Improvement:
         """Solve a block in every process, or in the first one.
 
-        The first one has the block of a growing set. It also solves alone if others may get another result.
+        The first one has the block of a growing set. It also solves alone if others may get another result:
+        then the others wait. Processes that solve the same block may share its products.
         """
+        self._invite(W)
+        alike = not keep and self.team.uniform and math.isinf(self.deadline)
+        if alike and blocks.shares(W, inner):
+            block: Block = blocks.shared(W)
+        else:
+            block = blocks.growing(W) if keep else blocks.once(W)
         before = block.alpha.copy(), block.G.copy()
-        if not keep and self.team.uniform and math.isinf(self.deadline):
+        if alike:
             steps = self._solve(inner, block, aim)
             return Improvement(steps, self._update(block, before))
         steps = 0

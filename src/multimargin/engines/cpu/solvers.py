@@ -18,9 +18,11 @@ from ...inner import CoordinateDescent, InnerSolver, PairDescent, ProjectedGradi
 from ...inner.block import Block
 from ...run.profile import Profile, timed
 from ...system.team import SOLO
+from ...system.typing import FloatArray
 from ..base import EngineOptions, is_late
 from .blocks import Blocks, LazyBlock, StoreBlock
 from .state import State
+from .team_blocks import SharedBlock
 
 _VISITS = 400_000  # of samples, before coordinate descent asks whether its finisher would be faster
 
@@ -82,14 +84,16 @@ class Solvers:
         )
         K, G, alpha, y, C = block.K, block.G, block.alpha, block.y, block.C
         if not self.problem.balanced:
-            return int(_core.projected_gradient(self.problem.name, K, G, alpha, y, C, options)[0])
+            exchange = _exchange(block)
+            return int(_core.projected_gradient(self.problem.name, K, G, alpha, y, C, options, exchange)[0])
         low, high = self.problem.bounds(y, C)
-        rest = inner.projection, self.options.n_threads
+        rest = inner.projection, self.options.n_threads, _exchange(block)
         return int(_core.balanced_gradient(K, G, alpha, low, high, options, *rest)[0])
 
     def _variable_projection(self, inner: VariableProjection, block: Block, eps: float) -> int:
         low, high = self.problem.bounds(block.y, block.C)
-        arrays, rest = (block.K, block.G, block.alpha, low, high), (inner.projection, self.options.n_threads)
+        arrays = block.K, block.G, block.alpha, low, high
+        rest = inner.projection, self.options.n_threads, _exchange(block)
         options = _core.ProjectionOptions(
             eps=eps,
             max_iter=inner.max_iter,
@@ -188,6 +192,11 @@ class Solvers:
         """What one descent may take; ``alone`` says that no other method would finish the block."""
         whole = block.movable == self.state.n and alone
         return max(self.work, work.LEAST_DESCENT) * (work.WHOLE_PROBLEM if whole else 1)
+
+
+def _exchange(block: Block) -> Callable[[FloatArray], FloatArray] | None:
+    """What puts products with a shared block together."""
+    return block.exchange if isinstance(block, SharedBlock) else None
 
 
 _NATIVE: dict[str, Callable[[Solvers, Any, Any, float], int]] = {

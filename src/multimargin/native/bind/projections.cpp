@@ -5,6 +5,7 @@
 #include "solvers/projected_gradient.hpp"
 #include "solvers/variable_projection.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
@@ -21,24 +22,47 @@ using Found = std::tuple<Index, double>;
 
 Found found(const IterationResult& result) { return {result.iterations, result.closeness}; }
 
+using Exchange = std::optional<nb::callable>;
+
+// Null, or what completes products with K, of which this process has some columns; `exchange` must outlive it.
+std::optional<SharedColumns> shared_columns(const KernelRows& K, const Exchange& exchange, Index q, Index m) {
+  require(length(K) == q, "K must have one row per row of G");
+  if (!exchange) {
+    require(length(K, 1) == q, "K must be square, with one row per row of G");
+    return std::nullopt;
+  }
+  const Index columns = length(K, 1);
+  return SharedColumns{columns, [&exchange, columns, q, m](const double* part, double* whole) {
+    nb::gil_scoped_acquire acquired;
+    const std::size_t shape[2] = {static_cast<std::size_t>(columns), static_cast<std::size_t>(m)};
+    const nb::ndarray<nb::numpy, const double, nb::ndim<2>> sent(part, 2, shape, nb::handle());
+    const auto received = nb::cast<ConstMatrix>((*exchange)(sent));
+    require(length(received) == q && length(received, 1) == m, "exchange must return one row per row of G");
+    std::copy_n(received.data(), q * m, whole);
+  }};
+}
+
 Found projected_gradient(const std::string& machine, const KernelRows& K, const Matrix& G, const Matrix& alpha,
-                         const Labels& y, const ConstVector& C, const GradientOptions& options) {
+                         const Labels& y, const ConstVector& C, const GradientOptions& options,
+                         const Exchange& exchange) {
   nb::gil_scoped_release released;
   options.check();
   check_state(ConstMatrix(G), alpha, y, C);
-  const Index q = length(G), m = length(G, 1);
-  require(length(K) == q && length(K, 1) == q, "K must be square, with one row per row of G");
+  const Index q = length(G), m = length(G, 1), columns = length(K, 1);
+  const std::optional<SharedColumns> shared = shared_columns(K, exchange, q, m);
   return with_machine(machine, [&]<class Machine>(std::type_identity<Machine>) {
     return with_rows(K, [&]<class T>(const T* first, Index stride) {
-      Subproblem<double> block{q, m, nullptr, stride, nullptr, G.data(), alpha.data(), y.data(), C.data()};
+      Subproblem<double> block{q, m, nullptr, stride, nullptr, G.data(), alpha.data(), y.data(), C.data(),
+                               shared ? &*shared : nullptr};
       std::vector<double> converted;
       if constexpr (std::is_same_v<T, double>) {
         block.K = first;
       } else {
-        converted.reserve(q * q);
-        for (Index i = 0; i < q; ++i) converted.insert(converted.end(), first + i * stride, first + i * stride + q);
+        converted.reserve(q * columns);
+        for (Index i = 0; i < q; ++i)
+          converted.insert(converted.end(), first + i * stride, first + i * stride + columns);
         block.K = converted.data();
-        block.K_stride = q;
+        block.K_stride = std::max<Index>(columns, 1);
       }
       RowwiseBlock<Machine> rows(block, Machine(m, Machine::find_update("sort"), 0));
       return found(ProjectedGradient(std::move(rows), options).run());
@@ -49,36 +73,38 @@ Found projected_gradient(const std::string& machine, const KernelRows& K, const 
 // Calls work(block, feasible set) for the dtype of K; the set has the sum that alpha has.
 template <class Work>
 Found with_balanced_block(const KernelRows& K, const Matrix& G, const Matrix& alpha, const ConstVector& low,
-                          const ConstVector& high, const std::string& projection, Work work) {
+                          const ConstVector& high, const std::string& projection, const Exchange& exchange,
+                          Work work) {
   const Index q = length(G);
-  require(length(K) == q && length(K, 1) == q, "K must be square, with one row per row of G");
+  const std::optional<SharedColumns> shared = shared_columns(K, exchange, q, 1);
   require(length(G, 1) == 1 && length(alpha) == q && length(alpha, 1) == 1, "G and alpha must have one column");
   require(length(low) == q && length(high) == q, "low and high must have one value per row of G");
   const BalancedRoot root = find_balanced_root(projection);
   return with_rows(K, [&]<class T>(const T* first, Index stride) {
-    const Subproblem<T> block{q, 1, first, stride, nullptr, G.data(), alpha.data(), nullptr, nullptr};
+    const Subproblem<T> block{q, 1, first, stride, nullptr, G.data(), alpha.data(), nullptr, nullptr,
+                              shared ? &*shared : nullptr};
     return found(work(block, BalancedSet(low.data(), high.data(), q, sum_of(alpha.data(), q), root)));
   });
 }
 
 Found variable_projection(const KernelRows& K, const Matrix& G, const Matrix& alpha, const ConstVector& low,
                           const ConstVector& high, const ProjectionOptions& options, const std::string& projection,
-                          int n_threads) {
+                          int n_threads, const Exchange& exchange) {
   nb::gil_scoped_release released;
   options.check();
   const int threads = checked_threads(n_threads);
-  return with_balanced_block(K, G, alpha, low, high, projection, [&](const auto& block, BalancedSet set) {
+  return with_balanced_block(K, G, alpha, low, high, projection, exchange, [&](const auto& block, BalancedSet set) {
     return VariableProjection(block, std::move(set), options, threads).run();
   });
 }
 
 Found balanced_gradient(const KernelRows& K, const Matrix& G, const Matrix& alpha, const ConstVector& low,
                         const ConstVector& high, const GradientOptions& options, const std::string& projection,
-                        int n_threads) {
+                        int n_threads, const Exchange& exchange) {
   nb::gil_scoped_release released;
   options.check();
   const int threads = checked_threads(n_threads);
-  return with_balanced_block(K, G, alpha, low, high, projection, [&](const auto& block, BalancedSet set) {
+  return with_balanced_block(K, G, alpha, low, high, projection, exchange, [&](const auto& block, BalancedSet set) {
     return ProjectedGradient(BalancedBlock(block, std::move(set), threads), options).run();
   });
 }
@@ -103,13 +129,16 @@ void bind_projections(nb::module_& m) {
       .def(nb::init<double, Index, double, Index, double, double>(), nb::kw_only(), "eps"_a, "max_iter"_a, "rho"_a,
            "period"_a, "flat"_a, "seconds"_a = kInfinity);
   m.def("projected_gradient", &projected_gradient, "machine"_a, "K"_a.noconvert(), "G"_a.noconvert(),
-        "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "options"_a,
-        "Solves the block in place by the projected gradient method; returns (iterations, max g_i / c_i).");
+        "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "options"_a, "exchange"_a = nb::none(),
+        "Solves the block in place by the projected gradient method; returns (iterations, max g_i / c_i). With "
+        "exchange(part) -> whole, K has this process's columns, and products are put together from parts of all.");
   m.def("variable_projection", &variable_projection, "K"_a.noconvert(), "G"_a.noconvert(), "alpha"_a.noconvert(),
         "low"_a.noconvert(), "high"_a.noconvert(), "options"_a, "projection"_a, "n_threads"_a,
+        "exchange"_a = nb::none(),
         "Solves the balanced block in place by variable projection; returns (iterations, violation).");
   m.def("balanced_gradient", &balanced_gradient, "K"_a.noconvert(), "G"_a.noconvert(), "alpha"_a.noconvert(),
         "low"_a.noconvert(), "high"_a.noconvert(), "options"_a, "projection"_a, "n_threads"_a,
+        "exchange"_a = nb::none(),
         "Solves the balanced block in place by the projected gradient method; returns (iterations, violation).");
   m.def("project_balanced", &project_balanced, "w"_a.noconvert(), "low"_a.noconvert(), "high"_a.noconvert(), "total"_a,
         "method"_a, "out"_a.noconvert(), "Writes the nearest point to w with low <= z <= high, sum z = total to out.");

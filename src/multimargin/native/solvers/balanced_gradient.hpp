@@ -15,7 +15,7 @@ class BalancedBlock {
   using Value = T;
 
   BalancedBlock(const Subproblem<T>& block, BalancedSet set, int n_threads)
-      : b_(block), set_(std::move(set)), product_(block.K, block.K_stride, block.q, n_threads) {}
+      : b_(block), set_(std::move(set)), product_(block, n_threads) {}
 
   const Subproblem<T>& block() const { return b_; }
 

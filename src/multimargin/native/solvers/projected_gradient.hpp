@@ -72,7 +72,15 @@ class RowwiseBlock {
 
   // Kd = K d.
   void multiply(const double* d, double* Kd) {
-    blas::gemm<double>(false, false, b_.q, b_.m, b_.q, 1.0, b_.K, b_.K_stride, d, b_.m, 0.0, Kd, b_.m);
+    if (!b_.shared) {
+      blas::gemm<double>(false, false, b_.q, b_.m, b_.q, 1.0, b_.K, b_.K_stride, d, b_.m, 0.0, Kd, b_.m);
+      return;
+    }
+    const Index columns = b_.columns();
+    part_.resize(static_cast<std::size_t>(columns * b_.m));
+    if (columns > 0)
+      blas::gemm<double>(true, false, columns, b_.m, b_.q, 1.0, b_.K, b_.K_stride, d, b_.m, 0.0, part_.data(), b_.m);
+    b_.shared->exchange(part_.data(), Kd);
   }
 
   // alpha <- alpha + t (target - alpha), 0 < t < 1.
@@ -95,6 +103,7 @@ class RowwiseBlock {
 
   Subproblem<double> b_;
   Machine machine_;
+  std::vector<double> part_;  // of a shared product
 };
 
 // Solves the subproblem in place; alpha is NY's w, G is NY's F. Projected gradient steps with the multi-step

@@ -8,19 +8,23 @@
 #pragma once
 
 #include "base/reduce.hpp"
+#include "solvers/shared_columns.hpp"
 
 namespace multimargin::solvers {
 
 template <class T>
 struct Subproblem {
   Index q, m;
-  const T* K;  // (q, q), symmetric, rows K_stride apart
+  const T* K;  // (q, q), symmetric, rows K_stride apart; if shared, only this process's columns of it
   Index K_stride;
   const double* diag;     // (q,), the diagonal of K; null if the solver does not need it
   double* G;              // (q, m)
   double* alpha;          // (q, m)
   const std::int32_t* y;  // (q,)
   const double* C;        // (q,)
+  const SharedColumns* shared = nullptr;  // who has the other columns of K; null if all are here
+
+  Index columns() const { return shared ? shared->columns : q; }
 };
 
 // How a coordinate descent runs. Its work is counted in the time of a multiply-add.

@@ -36,7 +36,7 @@ template <class T>
 class VariableProjection {
  public:
   VariableProjection(const Subproblem<T>& block, BalancedSet set, const ProjectionOptions& options, int n_threads)
-      : b_(block), set_(std::move(set)), o_(options), product_(block.K, block.K_stride, block.q, n_threads),
+      : b_(block), set_(std::move(set)), o_(options), product_(block, n_threads),
         interrupt_(options.seconds), rho_(options.rho), start_(block.alpha, block.alpha + block.q),
         G_start_(block.G, block.G + block.q),
         target_(start_), d_(start_), Kd_(start_), Kz_(start_) {}
