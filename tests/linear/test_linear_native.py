@@ -242,7 +242,8 @@ def test_scores_and_steps_of_every_width(share, m, dtype):
     weights[:] = 0.0
     descent = _core.PassRunner(problem, weights, "sort", 0.0, 0, False)
     for _ in range(3):
-        descent.run(True, 0.0, 1.0, np.inf, True)
+        descent.begin(True, 0.0, 1.0, np.inf, True)
+        descent.go_on()
     rebuilt = np.zeros_like(weights, dtype=np.float64)
     problem.rebuild(rebuilt)
     np.testing.assert_allclose(weights, rebuilt, rtol=eps, atol=eps)

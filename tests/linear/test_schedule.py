@@ -66,9 +66,12 @@ def test_the_last_passes_settle():
     native = fit.native
 
     class Spy:
-        def run(self, all, threshold, relax, margin, shuffle):
+        def begin(self, over_all, threshold, relax, margin, shuffle):
             relaxed.append(relax)
-            return native.run(all, threshold, relax, margin, shuffle)
+            native.begin(over_all, threshold, relax, margin, shuffle)
+
+        def go_on(self):
+            return native.go_on()
 
     fit.native = Spy()
     assert solve_linear(fit, Monitor()).status is Status.WITHIN_GAP

@@ -14,9 +14,10 @@ import scipy.sparse as sp
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..linear.descent import TrainingSet
 from ..linear.weights import WeightLayout
 from ..system.typing import Data, FloatArray
-from .base import MachineClassifier
+from .base import MachineClassifier, Rows
 
 # What scikit-learn's validate_data is asked for.
 DATA: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
@@ -101,6 +102,15 @@ def coefficients(weights: FloatArray, d: int, m: int, constant: float) -> dict[s
         return {"coef_": rows[:d].T, "intercept_": intercept, "_weights": weights}
     difference = rows[:d, 1] - rows[:d, 0]
     return {"coef_": difference[None], "intercept_": intercept[1:] - intercept[:1], "_weights": weights}
+
+
+def model_attributes(data: TrainingSet, rows: Rows, weights: FloatArray, alpha: Any = None) -> dict[str, Any]:
+    """The attributes of a model: weights, not copied, and support vectors if ``alpha`` is known."""
+    model = coefficients(weights, data.X.shape[1], data.m, data.constant) | {"classes_": rows.labels}
+    if alpha is None:
+        return model
+    ids = np.flatnonzero(np.diff(alpha.indptr))
+    return model | {"support_": rows.kept[ids], "dual_coef_": alpha[ids]}
 
 
 def trained_weights(model: dict[str, Any], layout: WeightLayout, constant: float) -> FloatArray:

@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
+from ..engines import CpuEngine, Mpi, Setting, find_engine
+from ..engines.mpi.data import own_rows
 from ..linear.descent import SUBPROBLEMS, LinearOptions, TrainingSet
 from ..linear.stages import StagedFit
-from ..linear.stream import Stream
 from ..linear.tuning import Tuning
 from ..problems.crammer_singer import shrink_sparse_into
 from ..run.monitor import Monitor
 from ..solution import LinearSolution, TraceRow
 from ..system.data import without_duplicates
+from ..system.shard import Shard
+from ..system.team import SOLO, Team
 from ..system.threads import effective_threads
-from ..system.typing import Data, FloatArray
+from ..system.typing import Data
 from .base import Rows
 from .callbacks import with_callbacks
-from .costs import check_weights, class_factors, sample_costs
-from .linear_model import DATA, OF_TRAINING, LinearModel, coefficients, trained_weights
+from .costs import class_factors, sample_costs
+from .linear_model import DATA, model_attributes
+from .linear_stream import LinearStream
+from .samples import agreed_data
 from .validation import check_bool, check_choice, check_number
 
 MACHINES = ("crammer-singer",)
-_OF_FIT = (*OF_TRAINING, "status_", "violation_", "primal_objective_", "duality_gap_")
 
 
-class LinearSVC(LinearModel):
+class LinearSVC(LinearStream):
     """Exact multiclass linear support vector machine for large sparse data, with a certificate of optimality.
 
     All classes are trained in one problem. For the Crammer-Singer machine, with w_r = Σ_i α_ir x_i, the dual
@@ -80,6 +85,9 @@ class LinearSVC(LinearModel):
         Precision of the weights while they change. "auto" starts in float32 if ``tol`` is at least 1e-5, and
         goes on in float64 if that does not suffice; "float32" does not. The dual, the proof and ``coef_`` are
         always float64.
+    engine : {"auto", "cpu", "mpi"} or multimargin.engines.Mpi, default="auto"
+        "mpi" fits with all processes that ``mpiexec`` has started: each holds some of the samples, and all of
+        them get ``coef_``. There are no Newton steps then, and ``partial_fit`` is for one process.
     n_threads : int or None, default=None
         Threads; None is every core. Proofs use all of them. Each thread of a pass has classes of its own: a
         pass uses one thread per 24 classes, at most 8, and only one if rows are short or much alike.
@@ -109,7 +117,7 @@ class LinearSVC(LinearModel):
         Intercept of each class (zeros without ``fit_intercept``).
     support_ : ndarray of shape (n_SV,)
         Row numbers of the support vectors, ascending; after ``partial_fit`` over all batches, and only with
-        ``keep_dual``.
+        ``keep_dual``. With ``engine="mpi"`` each process has those of its own rows.
     dual_coef_ : sparse array of shape (n_SV, m)
         Coefficients α of the support vectors, of two classes both.
     n_iter_ : int
@@ -159,6 +167,7 @@ class LinearSVC(LinearModel):
         shrinking: bool = True,
         shuffle: bool = True,
         dtype: str = "auto",
+        engine: str | Mpi = "auto",
         n_threads: int | None = None,
         keep_dual: bool = False,
         warm_start: bool = False,
@@ -181,6 +190,7 @@ class LinearSVC(LinearModel):
         self.shrinking = shrinking
         self.shuffle = shuffle
         self.dtype = dtype
+        self.engine = engine
         self.n_threads = n_threads
         self.keep_dual = keep_dual
         self.warm_start = warm_start
@@ -209,31 +219,58 @@ class LinearSVC(LinearModel):
         self : LinearSVC
             The fitted estimator.
         """
-        self._check_params()
-        X, y = validate_data(self, X, y, **DATA)
-        X = without_duplicates(X)
-        rows = self._rows(y, sample_weight)
-        data = self._training_set(X, rows, self._previous_alpha(X.shape[0], rows))
-        solution = self._solve(data, rows, X, y)
-        self._stream: Stream | None = None
-        self.__dict__.update(_model(data, rows, solution.weights, solution.alpha))
-        self._store_certificate(solution)
-        self.n_iter_ = solution.passes
-        self._rows_fitted, self._constant_fitted = X.shape[0], data.constant
-        self._warn_unless_proved(solution)
+        setting = self._setting()
+        team = setting.assemble()
+        with team.together():
+            team.attempt(self._check_params)
+            self._check_same_parameters(team)
+            X, y, sample_weight = own_rows(team, setting.data, X, y, sample_weight)
+            X, y = agreed_data(self, partial(self._checked, X, y), X, y, team)
+            rows, given = self._rows(y, sample_weight, team), Shard(len(y), team)
+            data = self._training_set(X, rows, self._previous_alpha(given, rows), team)
+            rows = rows._replace(kept=given.first + rows.kept)  # their numbers among all rows
+            solution = self._solve(data, rows, X, y)
+            self._stream = None
+            self.__dict__.update(model_attributes(data, rows, solution.weights, solution.alpha))
+            self._store_certificate(solution)
+            self.n_iter_ = solution.passes
+            self._rows_fitted, self._constant_fitted = given.n, data.constant
+            if team.rank == 0:
+                self._warn_unless_proved(solution)
         return self
 
-    def _training_set(self, X: Data, rows: Rows, alpha: sp.csr_array | None) -> TrainingSet:
-        factors = class_factors(self.class_weight, rows.labels, rows.y, rows.weight)
-        C = sample_costs(self.C, factors, rows.y, rows.weight)
+    def _setting(self) -> Setting:
+        """Which processes share the fit."""
+        setting = find_engine(self.engine)
+        if isinstance(setting, Mpi):
+            if (setting.model, setting.scheme) != ("all", "rows"):
+                raise ValueError(
+                    "LinearSVC shares the rows, and all ranks have the whole model: use Mpi(model='all', "
+                    f"scheme='rows'), not {setting!r}."
+                )
+        elif self.engine not in ("auto", CpuEngine.name):
+            raise ValueError(
+                f"engine of LinearSVC must be 'auto', 'cpu', 'mpi' or an Mpi, got {self.engine!r}."
+            )
+        return setting
+
+    def _checked(self, X: Any, y: Any) -> tuple[Data, np.ndarray]:
+        X, y = validate_data(self, X, y, **DATA)
+        return without_duplicates(X), y
+
+    def _training_set(
+        self, X: Data, rows: Rows, alpha: sp.csr_array | None, team: Team = SOLO
+    ) -> TrainingSet:
+        factors = class_factors(self.class_weight, rows.labels, rows.y, rows.weight, team)
+        C = team.attempt(lambda: sample_costs(self.C, factors, rows.y, rows.weight))
         if alpha is not None:
             alpha = shrink_sparse_into(alpha[rows.kept], rows.y, C)
         if len(rows.kept) < X.shape[0]:
             X = X[rows.kept]
         constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        return TrainingSet(X, rows.y, C, len(rows.labels), constant, alpha)
+        return TrainingSet(X, rows.y, C, len(rows.labels), constant, alpha, team)
 
-    def _options(self) -> LinearOptions:
+    def _options(self, team: Team = SOLO) -> LinearOptions:
         return LinearOptions(
             self.subproblem,
             self.tau or 0.0,
@@ -243,8 +280,8 @@ class LinearSVC(LinearModel):
             bool(self.shrinking),
             bool(self.shuffle),
             self.dtype,
-            effective_threads(self.n_threads),
-            self._seed(),
+            effective_threads(self.n_threads, team.core_share),
+            team.agree(self._seed()),
             tuning=self._tuning,
         )
 
@@ -253,7 +290,7 @@ class LinearSVC(LinearModel):
 
         def run(monitor: Monitor) -> LinearSolution:
             nonlocal staged
-            staged = StagedFit(data, self._options())
+            staged = StagedFit(data, self._options(data.team))
             monitor.trace.info["subproblem"] = self.subproblem
             return staged.solve(monitor, keep_interrupted=self.on_interrupt == "keep")
 
@@ -261,98 +298,21 @@ class LinearSVC(LinearModel):
             run,
             X,
             y,
-            now=lambda: _model(data, rows, staged.fit.weights_by_class(), staged.fit.alpha()),
-            final=lambda solution: _model(data, rows, solution.weights, solution.alpha),
+            now=lambda: model_attributes(data, rows, staged.fit.weights_by_class(), staged.fit.alpha()),
+            final=lambda solution: model_attributes(data, rows, solution.weights, solution.alpha),
+            team=data.team,
         )
 
-    def _previous_alpha(self, n: int, rows: Rows) -> sp.csr_array | None:
-        """The previous solution, if it is of this problem's shape."""
-        has_rows = self.warm_start and getattr(self, "_rows_fitted", None) == n
-        if not has_rows or not hasattr(self, "dual_coef_") or not np.array_equal(self.classes_, rows.labels):
+    def _previous_alpha(self, given: Shard, rows: Rows) -> sp.csr_array | None:
+        """The previous solution of the rows here, if it is of this problem's shape on all processes."""
+        fits = self.warm_start and getattr(self, "_rows_fitted", None) == given.n
+        fits = fits and hasattr(self, "dual_coef_") and np.array_equal(self.classes_, rows.labels)
+        place = self.support_ - given.first if fits else np.empty(0, dtype=np.int64)
+        fits = fits and bool(((place >= 0) & (place < given.count)).all())
+        if given.team.max(float(not fits)):
             return None
         old = self.dual_coef_.tocoo()
-        return sp.csr_array((old.data, (self.support_[old.row], old.col)), shape=(n, len(rows.labels)))
-
-    # -- streams -----------------------------------------------------------------------------------
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from one batch of a stream, in one pass; the batch is never needed again.
-
-        After ``fit`` training goes on from there, as if the rows of ``fit`` had been the stream's first.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The batch.
-        y : array-like of shape (n_samples,)
-            Labels of the batch.
-        classes : array-like of shape (m,) or None
-            All labels that will ever come. The first call needs them, unless ``fit`` came before.
-        sample_weight : array-like of shape (n_samples,) or None
-            One factor of ``C`` per sample. Samples of weight 0 are left out.
-
-        Returns
-        -------
-        self : LinearSVC
-            The estimator. ``coef_`` may change in place: copy it to keep earlier weights.
-
-        Examples
-        --------
-        >>> from multimargin import LinearSVC
-        >>> model = LinearSVC()
-        >>> for x, label in (([0.0, 1.0], "up"), ([1.0, 0.0], "right")):
-        ...     model = model.partial_fit([x], [label], classes=["right", "up"])
-        >>> model.predict([[0.1, 2.0]])
-        array(['up'], dtype='<U5')
-        """
-        self._check_params()
-        if self.class_weight == "balanced":
-            raise ValueError(
-                "class_weight='balanced' needs all labels at once; give a dict of weights instead."
-            )
-        known = getattr(self, "classes_", None)
-        X, y = validate_data(self, X, y, reset=known is None, **DATA)
-        rows = _stream_rows(y, classes, known, sample_weight)
-        data = self._training_set(without_duplicates(X), rows, None)
-        stream, weights = self._open_stream(data)
-        self.dual_objective_ += stream.learn(data, self._options(), weights, rows.kept, X.shape[0])
-        self.__dict__.update(_model(data, rows, weights))
-        self.n_iter_ = 1
-        if stream.keeps:
-            self.support_, self.dual_coef_ = stream.support()
-        return self
-
-    def _open_stream(self, data: TrainingSet) -> tuple[Stream, FloatArray]:
-        """The stream so far, or a new one that goes on from the last ``fit``, if any; and its weights."""
-        keeps, stream = bool(self.keep_dual), getattr(self, "_stream", None)
-        started = stream.constant if stream is not None else getattr(self, "_constant_fitted", data.constant)
-        if started != data.constant or (stream is not None and stream.keeps != keeps):
-            raise ValueError(
-                "fit_intercept, intercept_scaling and keep_dual must stay as they were when training began."
-            )
-        if stream is None:
-            stream = Stream(data, keeps)
-            if hasattr(self, "_rows_fitted"):
-                stream.rows = self._rows_fitted
-                if keeps:
-                    self._check_has_dual()
-                    stream.keep(self.support_, self.dual_coef_)
-            else:
-                self.__dict__.update(dual_objective_=0.0, **self._no_weights(data))
-            for name in (*_OF_FIT, "_rows_fitted", "_constant_fitted"):  # untrue of the stream's weights
-                self.__dict__.pop(name, None)
-            self._stream = stream
-        return stream, trained_weights(self.__dict__, data.layout(), data.constant)
-
-    def _check_has_dual(self) -> None:
-        if not hasattr(self, "dual_coef_"):
-            raise ValueError(
-                "keep_dual needs the coefficients of the rows of fit. A pickle has them only if keep_dual or "
-                "warm_start was set before."
-            )
-
-    @staticmethod
-    def _no_weights(data: TrainingSet) -> dict[str, Any]:
-        return coefficients(data.layout().zeros(np.float64), data.X.shape[1], data.m, data.constant)
+        return sp.csr_array((old.data, (place[old.row], old.col)), shape=(given.count, len(rows.labels)))
 
     # -- validation --------------------------------------------------------------------------------
     def _check_params(self) -> None:
@@ -370,28 +330,3 @@ class LinearSVC(LinearModel):
             check_number("tau", self.tau)
             if self.subproblem not in ("bisection", "smo"):
                 raise ValueError(f"tau is for subproblem='bisection' or 'smo', not for {self.subproblem!r}.")
-
-
-def _model(data: TrainingSet, rows: Rows, weights: FloatArray, alpha: Any = None) -> dict[str, Any]:
-    """The attributes of a model: weights, not copied, and support vectors if ``alpha`` is known."""
-    model = coefficients(weights, data.X.shape[1], data.m, data.constant) | {"classes_": rows.labels}
-    if alpha is None:
-        return model
-    ids = np.flatnonzero(np.diff(alpha.indptr))
-    return model | {"support_": rows.kept[ids], "dual_coef_": alpha[ids]}
-
-
-def _stream_rows(y: np.ndarray, classes: Any, known: np.ndarray | None, sample_weight: Any) -> Rows:
-    """The rows of a batch; ``classes``, if given, must be those ``known`` from earlier calls, if any."""
-    if classes is None and known is None:
-        raise ValueError("classes must be given in the first call of partial_fit: all labels that will come.")
-    labels = np.unique(np.asarray(known if classes is None else classes))
-    if len(labels) < 2:
-        raise ValueError(f"At least 2 classes are needed, got {labels.tolist()}.")
-    if known is not None and not np.array_equal(labels, known):
-        raise ValueError(f"classes must stay {known.tolist()}, got {labels.tolist()}.")
-    weight = check_weights(sample_weight, len(y))
-    kept = np.flatnonzero(weight)
-    if len(unknown := np.setdiff1d(y, labels)):
-        raise ValueError(f"y has labels {unknown.tolist()}, which are not in classes {labels.tolist()}.")
-    return Rows(kept, labels, np.searchsorted(labels, y[kept]).astype(np.int32), weight[kept])

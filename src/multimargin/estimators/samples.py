@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,17 @@ def training_data(
 
     All processes of the team have samples of the same form, and labels of the same type. Some may have none.
     """
+    return agreed_data(estimator, lambda: _checked(estimator, kernel, X, y), X, y, team)
+
+
+def agreed_data(
+    estimator: Any, checked: Callable[[], tuple[Data, np.ndarray]], X: Any, y: Any, team: Team
+) -> tuple[Data, np.ndarray]:
+    """The same for samples and labels that ``checked`` returns; it is not asked if there are none here."""
     if team.size == 1:
-        return _checked(estimator, kernel, X, y)
+        return checked()
     empty = length(X) == 0 and length(y) == 0
-    X, y = team.attempt(
-        lambda: (np.empty((0, 0)), np.empty(0)) if empty else _checked(estimator, kernel, X, y)
-    )
+    X, y = team.attempt(lambda: (np.empty((0, 0)), np.empty(0)) if empty else checked())
     if not team.sum(len(y)):
         raise ValueError("No rank has any rows of training data: X is empty on all ranks.")
     X = same_form(X, team)

@@ -14,7 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _core
+from ..system.team import SOLO, Team
 from ..system.typing import Data, FloatArray, LabelArray
+from .rounds import Pass, PassRule, Rounds
 from .tuning import Tuning
 from .weights import SharedWeights, WeightLayout
 
@@ -31,6 +33,7 @@ class TrainingSet:
     m: int
     constant: float = 0.0
     alpha: sp.csr_array | None = None  # feasible start, (n, m); None is zero
+    team: Team = SOLO  # who else has samples of this problem
 
     def layout(self, parts: int = 1) -> WeightLayout:
         """The weights' layout for passes that ``parts`` threads share."""
@@ -98,18 +101,6 @@ class LinearOptions:
         return np.float32 if self.dtype == "float32" or (self.dtype == "auto" and single) else np.float64
 
 
-class Pass(NamedTuple):
-    """What a native pass reports."""
-
-    visits: int
-    updates: int
-    active: int  # samples that the next pass over active samples may visit
-    violation: float  # largest one seen
-    total: float  # sum over all samples, each as it was at the sample's last visit
-    change: float  # of the dual
-    gap: float  # sum of all samples' shares, each as it was at the sample's last visit
-
-
 class Proof(NamedTuple):
     """What is known of a point in float64."""
 
@@ -123,11 +114,20 @@ class LinearFit:
 
     def __init__(self, data: TrainingSet, options: LinearOptions, weights: FloatArray | None = None) -> None:
         self.data, self.options = data, options
-        self.n: int = data.X.shape[0]
+        self.team, self.alone = data.team, data.team.size == 1
+        self.rows: int = data.X.shape[0]
+        self.n = int(self.team.sum(self.rows))  # of all processes
         parts = options.parts or data.threads_worth_while(options.n_threads, options.tuning)
+        parts = int(self.team.max(parts))  # the weights lie alike in all processes
+        self.rounds = None if self.alone else Rounds(self.team, options.tuning)
+        self._active = self.n  # samples that a pass over the active ones may visit
         self.layout = data.layout(parts)
-        self.problem = data.native(options.n_threads, self.layout.blocks)
+        threads = options.n_threads, self.layout.blocks
+        self.problem = (
+            data.native(*threads) if self.alone else self.team.attempt(lambda: data.native(*threads))
+        )
         self.dual = self._last_dual = 0.0
+        self._hoped = 0.0  # the dual if steps of different processes only added up
         self.visits = 0
         self.proved_gap = 0.0  # in the last proof
         if data.alpha is not None:
@@ -159,12 +159,14 @@ class LinearFit:
         self.together = together and self.layout.blocks > 1  # whether threads share the passes
         tau, seed = self.options.tau, self.options.seed
         self.native = _core.PassRunner(self.problem, weights, name, tau, seed, self.together)
+        if not self.alone:
+            self.native.share()
 
     def set_dual(self, alpha: sp.csr_array) -> None:
         """Go to another dual point; the weights follow with the next proof."""
         entries = alpha.tocoo()
         off = (entries.col != self.data.y[entries.row]) & (entries.data < 0)
-        counts = np.bincount(entries.row[off], minlength=self.n)
+        counts = np.bincount(entries.row[off], minlength=self.rows)
         self.problem.set_dual(
             np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
             entries.col[off].astype(np.int32),
@@ -175,7 +177,16 @@ class LinearFit:
         self, *, over_all: bool, threshold: float = 0.0, relax: float = 1.0, margin: float = math.inf
     ) -> Pass:
         """One pass; the weights and the dual move."""
-        found = Pass(*self.native.run(over_all, threshold, relax, margin, self.options.shuffle))
+        rule = PassRule(over_all, threshold, relax, margin, self.options.shuffle)
+        if self.rounds is None:
+            self.native.begin(*rule)
+            found = Pass(*self.native.go_on())
+        else:
+            visits = self.n if over_all else self._active
+            noise = float(np.finfo(self.weights.dtype).eps) * abs(self.dual)
+            found = self.rounds.run(self.native, self.problem, rule, visits, noise)
+            self._active = found.active
+            self._hoped += self.rounds.hoped
         self.dual += found.change
         self.visits += found.visits
         return found
@@ -187,7 +198,7 @@ class LinearFit:
 
     def gap_of(self, weights: np.ndarray, step: int = 1) -> float:
         """The duality gap of every ``step``-th sample with these weights, summed."""
-        return float(self.problem.measure(weights, step)[2])
+        return float(self.team.sum(self.problem.measure(weights, step)[2]))
 
     def check_threads(self) -> None:
         """End the sharing of passes if threads undo each other's work.
@@ -196,23 +207,34 @@ class LinearFit:
         """
         if not self.together:
             return
-        hoped, self.dual = self.dual, self._dual_of(self.weights)
+        hoped = self._hoped
+        if self.alone:
+            hoped, self.dual = self.dual, self._dual_of(self.weights)
         if self._last_dual - self.dual < self.options.tuning.threads_share * (self._last_dual - hoped):
             self.together = False
             self.native.part()
-        self._last_dual = self.dual
+        self._last_dual = self._hoped = self.dual
 
     def _dual_of(self, weights: np.ndarray) -> float:
         half = 0.5 * _core.squared_norm(weights, self.options.n_threads)
         return float(half - self.problem.dual_sum())
 
+    def _rebuild(self) -> None:
+        """Compute the exact weights from the dual of all processes."""
+        self.problem.rebuild(self.exact)
+        if not self.alone:
+            classes = self.exact[:, : self.data.m]
+            classes[:] = self.team.sum(classes)
+
     def prove(self) -> Proof:
         """Measure all samples with weights rebuilt from the dual in float64."""
-        self.problem.rebuild(self.exact)
+        self._rebuild()
         violation, _, gap, loss = self.problem.measure(self.exact)
-        self.dual = self._last_dual = self._dual_of(self.exact)
+        gap, loss, own = self.team.sum([gap, loss, self.problem.dual_sum()]).tolist()
+        half = 0.5 * _core.squared_norm(self.exact, self.options.n_threads)
+        self.dual = self._last_dual = self._hoped = half - own
         self.proved_gap = gap
-        return Proof(violation, self.dual + self.problem.dual_sum() + loss, gap)
+        return Proof(self.team.max(violation), self.dual + own + loss, gap)
 
     def take_over_proof(self) -> None:
         """Go on with the weights of the last proof."""
@@ -221,23 +243,29 @@ class LinearFit:
         elif self.exact is not self.weights:
             for mine, proved in self.layout.paired(self.weights, self.exact):
                 mine[:] = proved
+        if not self.alone:
+            self.native.share()
 
     def promote(self) -> bool:
         """Go on with float64 weights if float32 hides the rest; False if that cannot be done."""
         if self.weights.dtype == np.float64 or self.options.dtype == "float32":
             return False
         self._shared = None
-        self.problem.rebuild(self.exact)
+        self._rebuild()
         self._use(
             self.exact if self.layout.blocks == 1 else self.layout.zeros(np.float64), together=self.together
         )
         self.take_over_proof()
         return True
 
+    def support(self) -> int:
+        """Number of samples with α ≠ 0, as of the last pass."""
+        return self.problem.support() if self.rounds is None else self.rounds.support
+
     def alpha(self) -> sp.csr_array:
         """The dual point, (n, m)."""
         indptr, classes, values = self.problem.dual()
-        return sp.csr_array((values, classes, indptr), shape=(self.n, self.data.m))
+        return sp.csr_array((values, classes, indptr), shape=(self.rows, self.data.m))
 
     def weights_by_class(self) -> FloatArray:
         """The weights as they are, (features, at least m) in float64."""

@@ -23,7 +23,7 @@ class Finish:
 
     def __init__(self, fit: LinearFit, monitor: Monitor) -> None:
         self._fit, self._monitor, self._tuning = fit, monitor, fit.options.tuning
-        self._allowed = fit.options.takes_newton_steps and self._is_small()
+        self._allowed = fit.alone and fit.options.takes_newton_steps and self._is_small()
         self._due = self._tuning.newton_after * fit.n if self._allowed else math.inf
         self._status: Status | None = None
 

@@ -17,8 +17,9 @@ import scipy.sparse as sp
 
 from ..run.monitor import Monitor
 from ..solution import LinearSolution, Status, falls
-from .descent import LinearFit, Pass, Proof
+from .descent import LinearFit, Proof
 from .finish import Finish
+from .rounds import Pass
 
 
 class Goal:
@@ -175,6 +176,8 @@ def solve_linear(fit: LinearFit, monitor: Monitor, *, keep_interrupted: bool = F
     if not status.converged:
         proof = best.prove(fit, proof)
     trace = monitor.trace
+    if fit.rounds is not None:
+        trace.info.update(fit.team.facts() | fit.rounds.facts())
     trace.info.update(seconds=monitor.seconds, n_threads=fit.layout.blocks, dtype=fit.weights.dtype.name)
     return LinearSolution(status, *proof[:2], fit.dual, proof.gap, trace, fit.exact, fit.alpha(), fit.passes)
 
@@ -187,7 +190,7 @@ def _descend(fit: LinearFit, goal: Goal, monitor: Monitor, finish: Finish) -> St
             return finish.run(goal.violation, goal.gap) or Status.CONVERGED
         if 0 <= fit.options.max_iter * fit.n < fit.visits + plan.visits:
             return Status.MAX_ITER
-        if status := monitor.exhausted():
+        if status := fit.team.agree(monitor.exhausted()):
             return status
         found = fit.run_pass(
             over_all=plan.over_all, threshold=plan.threshold, relax=plan.relax, margin=plan.margin
@@ -196,14 +199,15 @@ def _descend(fit: LinearFit, goal: Goal, monitor: Monitor, finish: Finish) -> St
             fit.check_threads()
         done = (plan.over_all and found.violation <= goal.violation) or goal.seems_met(found)
         gap = goal.measure(found) if plan.measures and not done else math.nan
-        if status := monitor.note(
+        status = monitor.note(
             violation=found.violation,
             dual=fit.dual,
             gap=gap,
             working_set=found.visits,
             inner=found.updates,
-            support=fit.problem.support(),
-        ):
+            support=fit.support(),
+        )
+        if status := fit.team.agree(status):
             return status
         if done or goal.is_met(gap):
             return Status.CONVERGED

@@ -19,6 +19,7 @@ from .descent import LinearFit, LinearOptions, Proof, TrainingSet
 from .schedule import BestProof, solve_linear
 
 _SIMILAR = 1e3  # |x_i|² over the median up to which samples get the same costs
+_SAMPLE = 4096  # about so many samples of a team tell the median |x_i|²
 _GROWTH = 1e3  # of the costs, from stage to stage
 _USED_UP = 1.0 - 1e-6  # share of its cost at which a sample counts as bounded
 
@@ -29,14 +30,15 @@ class StagedFit:
     def __init__(self, data: TrainingSet, options: LinearOptions) -> None:
         self._data, self._options = data, options
         self.fit = LinearFit(data, options)
-        norms = self.fit.problem.norms()
+        norms, team = self.fit.problem.norms(), data.team
+        step = 1 if self.fit.alone else -(-self.fit.n // _SAMPLE)
         with np.errstate(divide="ignore"):  # about the size of α_i; most samples' costs keep their ratios
-            self._unit = 1.0 / np.maximum(np.median(norms), norms / _SIMILAR)
+            self._unit = 1.0 / np.maximum(np.median(team.join(norms[::step])), norms / _SIMILAR)
 
     def solve(self, monitor: Monitor, *, keep_interrupted: bool = False) -> LinearSolution:
         """Train, and certify the result for the true costs."""
         tuning, factor = self._options.tuning, self._options.tuning.first_cost
-        if (self._data.C <= factor * self._unit).all():
+        if not self._any(self._data.C > factor * self._unit):
             return solve_linear(self.fit, monitor, keep_interrupted=keep_interrupted)
         true, best, alpha, visits = self.fit, BestProof(), self._data.alpha, 0
         while True:
@@ -49,12 +51,16 @@ class StagedFit:
             true.set_dual(alpha)
             proof = true.prove()
             bounded = (C < self._data.C) & (alpha.max(axis=1).toarray().ravel() >= _USED_UP * C)
-            done = not solution.status.converged or not bounded.any() or factor >= tuning.last_cost
+            done = not solution.status.converged or not self._any(bounded) or factor >= tuning.last_cost
             if done:
                 break
             best.keep(true, proof.primal)
             factor *= _GROWTH
         return self._certified(true, solution, best, proof)
+
+    def _any(self, samples: np.ndarray) -> bool:
+        """Whether it is true of a sample of any process."""
+        return bool(self._data.team.max(float(samples.any())))
 
     def _certified(
         self, true: LinearFit, solution: LinearSolution, best: BestProof, proof: Proof

@@ -24,6 +24,11 @@ class Tuning:
     thread_classes: int = 24  # Least classes per thread. With fewer, reading the row dominates.
     most_threads: int = 8  # With more, samples lack too many of each other's steps.
     threads_share: float = 0.85  # Threads end if the dual falls by less than this share of what they saw.
+    # Processes that share the samples (rounds.py).
+    round_visits: int = 100  # Samples that all processes together visit between two exchanges of weights.
+    stretch: float = 0.3  # Steps are shorter by a factor of 1 plus this, per process beyond the first.
+    stretch_growth: float = 1.3  # Growth of that factor if the dual rose,
+    rise: float = 1e-3  # by more than this share of the fall that was hoped for.
     # Length of steps.
     relax: float = 1.3  # Steps are this many times the exact step after the first pass.
     near: float = 1.6  # Once the gap seen in a pass is below this many times its target,

@@ -173,13 +173,53 @@ void make_runner(Runner* self, LinearProblem& problem, const Weights& weights, c
   });
 }
 
-auto run_pass(Runner& self, bool all, double threshold, double relax, double margin, bool shuffle) {
+void begin_pass(Runner& self, bool all, double threshold, double relax, double margin, bool shuffle, double stretch) {
   nb::gil_scoped_release released;
   require(threshold >= 0.0 && margin >= 0.0, "threshold and margin must not be negative");
   require(0.0 < relax && relax < 2.0, "relax must be between 0 and 2");
-  const PassRule rule{threshold, relax, margin, shuffle};
-  const PassResult r = std::visit([&](auto& runner) { return runner->pass(all, rule); }, self);
-  return std::tuple(r.visits, r.updates, r.active, r.violation, r.total, r.change, r.gap);
+  require(stretch >= 1.0, "stretch must be at least 1");
+  const PassRule rule{threshold, relax, margin, shuffle, false, stretch};
+  std::visit([&](auto& runner) { runner->begin(all, rule); }, self);
+}
+
+auto go_on(Runner& self, Index pieces) {
+  nb::gil_scoped_release released;
+  require(pieces >= 1, "pieces must be at least 1");
+  const PassResult r = std::visit([&](auto& runner) { return runner->go_on(pieces); }, self);
+  return std::tuple(r.visits, r.updates, r.active, r.violation, r.total, r.change, r.gap, r.own);
+}
+
+// The changes as an integer matrix: places, and the bits of the values.
+nb::object weight_changes(Runner& self, double stretch) {
+  return std::visit(
+      [&](auto& runner) {
+        using Change = typename std::decay_t<decltype(runner->changes(1.0))>::value_type;
+        using Key = decltype(Change::place);
+        std::vector<Change>* list;
+        {
+          nb::gil_scoped_release released;
+          require(runner->exchange() != nullptr, "the weights are not shared");
+          list = new std::vector<Change>(runner->changes(stretch));
+        }
+        nb::capsule owner(list, [](void* p) noexcept { delete static_cast<std::vector<Change>*>(p); });
+        return nb::cast(nb::ndarray<nb::numpy, Key>(list->data(), {list->size(), 2}, owner));
+      },
+      self);
+}
+
+double add_changes(Runner& self, const nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>& list) {
+  nb::gil_scoped_release released;
+  return std::visit(
+      [&](auto& runner) {
+        using Change = typename std::decay_t<decltype(runner->changes(1.0))>::value_type;
+        require(runner->exchange() != nullptr, "the weights are not shared");
+        require(list.itemsize() * 2 == sizeof(Change) && length(list, 1) == 2, "changes must be those of a runner");
+        const Change* first = static_cast<const Change*>(list.data());
+        for (Index k = 0; k < length(list); ++k)
+          require(runner->exchange()->fits(first[k]), "changes must be of weights that there are");
+        return runner->exchange()->add(first, length(list));
+      },
+      self);
 }
 
 template <class I>
@@ -215,9 +255,18 @@ void bind_linear(nb::module_& m) {
            "together"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
       .def("part", [](Runner& self) { std::visit([](auto& runner) { runner->part(); }, self); },
            "Go on without threads.")
-      .def("run", &run_pass, "all"_a, "threshold"_a, "relax"_a, "margin"_a, "shuffle"_a,
-           "One pass, over all samples or the active ones; returns (visits, updates, active, violation, total, change "
-           "of the dual, gap as far as seen).");
+      .def("begin", &begin_pass, "all"_a, "threshold"_a, "relax"_a, "margin"_a, "shuffle"_a, "stretch"_a = 1.0,
+           "Begins a pass over all samples or the active ones.")
+      .def("go_on", &go_on, "pieces"_a = 1,
+           "Visits the first of so many equal pieces of what is left of the pass; returns (visits, updates, active, "
+           "violation, total, change of the dual, gap as far as seen, change of sum_i alpha_{i,y_i}) of the pass so "
+           "far.")
+      .def("share", [](Runner& self) { std::visit([](auto& runner) { runner->share(); }, self); },
+           "Share the weights, as they are now, with other processes.")
+      .def("changes", &weight_changes, "stretch"_a,
+           "What changed in the weights since the last exchange, over stretch, as rows of places and values; the "
+           "weights return to those of the last exchange.")
+      .def("add", &add_changes, "changes"_a.noconvert(), "Make changes; returns by how much |W|^2 / 2 grew.");
 }
 
 }  // namespace multimargin::bind

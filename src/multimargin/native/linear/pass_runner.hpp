@@ -20,6 +20,7 @@
 #include "base/interrupt.hpp"
 #include "base/spin_barrier.hpp"
 #include "linear/class_worker.hpp"
+#include "linear/exchange.hpp"
 #include "linear/shard.hpp"
 #include "linear/sparse_dual.hpp"
 
@@ -31,8 +32,8 @@ class PassRunner {
   // If together, one thread per part of the dual and block of the weights. Else the parts take turns on one thread.
   PassRunner(const LabelledRows& task, const LinearWeights<W>& weights, SparseDual* dual, const UpdateRule& update,
              std::uint64_t seed, bool together)
-      : together_(together && has_openmp() && weights.blocks > 1), stride_(weights.classes()), dual_(dual),
-        blocks_(task, weights) {
+      : together_(together && has_openmp() && weights.blocks > 1), stride_(weights.classes()), task_(task),
+        weights_(weights), dual_(dual), blocks_(task, weights) {
     const int parts = dual->parts();
     for (int t = 0; t < parts; ++t) {
       const std::uint64_t own_seed = seed + 2 * static_cast<std::uint64_t>(t);
@@ -47,13 +48,35 @@ class PassRunner {
   // Goes on without threads.
   void part() { together_ = false; }
 
-  // One pass over all samples, or over those that are still active.
-  PassResult pass(bool all, const PassRule& rule) {
+  // Shares the weights, as they are now, with other processes.
+  void share() {
+    if (exchange_)
+      exchange_->adopt();
+    else
+      exchange_ = std::make_unique<WeightExchange<W>>(task_.rows, weights_);
+  }
+  std::vector<typename WeightExchange<W>::Change> changes(double stretch) {
+    for (auto& shard : shards_) {
+      for (const Index i : shard->moved()) exchange_->note(i);
+      shard->forget_moved();
+    }
+    return exchange_->changes(stretch);
+  }
+  WeightExchange<W>* exchange() { return exchange_.get(); }
+
+  // Begins a pass over all samples, or over those that are still active.
+  void begin(bool all, PassRule rule) {
+    rule.notes = exchange_ != nullptr;
     for (auto& shard : shards_) shard->begin(all, rule);
     if (all) {
       const double most = dual_->largest();
       for (auto& shard : shards_) shard->expect(most);
     }
+  }
+
+  // Visits the first of so many equal pieces of what is left. The result is that of the pass so far.
+  PassResult go_on(Index pieces) {
+    for (auto& shard : shards_) shard->take_piece(pieces);
     if (together_) {
       run_together();
     } else {
@@ -151,12 +174,15 @@ class PassRunner {
 
   bool together_;
   Index stride_;  // of scores_
+  LabelledRows task_;
+  LinearWeights<W> weights_;
   const SparseDual* dual_;
   ClassWorkers<W> blocks_;
   std::vector<std::unique_ptr<LinearShard<W>>> shards_;
   AlignedBuffer<W> scores_;  // of a batch
   std::vector<W> tops_;      // of a batch: the largest score of each block
   Interrupt interrupt_;
+  std::unique_ptr<WeightExchange<W>> exchange_;  // if there are other processes
 };
 
 }  // namespace multimargin::linear

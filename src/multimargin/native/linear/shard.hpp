@@ -19,6 +19,7 @@ struct PassResult {
   double total = 0.0;      // sum of all samples' violations, each as of the last look at the sample
   double change = 0.0;     // of the dual; with several threads, the sum of what each of them computed
   double gap = 0.0;        // sum of all samples' shares, each as of the last look at the sample
+  double own = 0.0;        // change of sum_i alpha_{i,y_i}
 
   void operator+=(const PassResult& part) {
     visits += part.visits;
@@ -28,6 +29,7 @@ struct PassResult {
     total += part.total;
     change += part.change;
     gap += part.gap;
+    own += part.own;
   }
 };
 
@@ -36,6 +38,8 @@ struct PassRule {
   double relax;      // of the step: 1 is exact
   double margin;     // of a pass over all samples: decides which are active afterwards
   bool shuffle;
+  bool notes;      // samples that move are listed
+  double stretch;  // of |x_i|^2 and of what a step adds to the weights (see LinearVisitor::step)
 };
 
 // Weight steps that are still to be made.
@@ -95,11 +99,17 @@ class LinearShard {
     else
       list_active();
     if (rule.shuffle) random_.shuffle(visits_.data(), static_cast<Index>(visits_.size()));
-    at_ = 0;
+    at_ = end_ = 0;
   }
 
-  // How many samples are left to visit, at most `most`; and the sample that is visited after `ahead` others.
-  Index left(Index most) const { return std::min(most, static_cast<Index>(visits_.size() - at_)); }
+  // The next visits are the first of so many equal pieces of what is left.
+  void take_piece(Index pieces) {
+    const std::size_t count = static_cast<std::size_t>(pieces);
+    end_ = at_ + (visits_.size() - at_ + count - 1) / count;
+  }
+
+  // How many samples of the piece are left to visit, at most `most`; and the sample that comes after `ahead` others.
+  Index left(Index most) const { return std::min(most, static_cast<Index>(end_ - at_)); }
   Index upcoming(Index ahead) const { return visits_[at_ + ahead] * parts_ + part_; }
 
   // Visits at most `visits` samples; returns whether any are left.
@@ -122,6 +132,10 @@ class LinearShard {
       if (visit(i, visitor_.look(i, scores + k * stride, tops[k]))) log_.push(i, visitor_.last_step());
     }
   }
+  // Samples that moved, as far as they are to be listed.
+  const std::vector<Index>& moved() const { return moved_; }
+  void forget_moved() { moved_.clear(); }
+
   const StepLog& log() const { return log_; }
   void forget_steps() { log_.clear(); }
 
@@ -192,8 +206,10 @@ class LinearShard {
     }
     const double due = static_cast<double>(waiting.age) * rule_.threshold / psi;
     waiting = {0, static_cast<std::uint8_t>(std::min(due, kMostDue)), 1, waiting.active};
-    if (!visitor_.step(i, rule_.relax)) return false;
+    if (!visitor_.step(i, rule_.relax, rule_.stretch)) return false;
     ++result_.updates;
+    result_.own += visitor_.last_own();
+    if (rule_.notes) moved_.push_back(i);
     result_.change += visitor_.last_change();
     return true;
   }
@@ -205,11 +221,12 @@ class LinearShard {
   bool listed_ = false;                 // whether active_ is up to date
   std::vector<Waiting> waiting_;
   std::vector<Last> last_;
-  std::size_t at_ = 0;
+  std::size_t at_ = 0, end_ = 0;  // of visits_: the next one, and the end of the piece
   bool all_ = true;
   PassRule rule_{};
   PassResult result_;
   StepLog log_;
+  std::vector<Index> moved_;
 };
 
 }  // namespace multimargin::linear

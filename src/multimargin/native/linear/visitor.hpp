@@ -70,14 +70,17 @@ class LinearVisitor {
     return near > 1 || low_ < top_;
   }
 
-  // After look: makes the step of the dual; returns whether there was one.
-  bool step(Index i, double relax) {
-    return with_count(gather(i, task_.y[i]), [&](auto count) { return step_of(count, i, relax); });
+  // After look: makes the step of the dual; returns whether there was one. Other processes make steps at the same time.
+  // They add up safely if each counts its own way `stretch` times: |x_i|^2 is that much larger, and so is what the step
+  // adds to the weights.
+  bool step(Index i, double relax, double stretch) {
+    return with_count(gather(i, task_.y[i]), [&](auto count) { return step_of(count, i, relax, stretch); });
   }
 
-  // The last step, and the change of the dual objective.
+  // The last step, and the changes of the dual objective and of the label's coefficient.
   const LinearStep& last_step() const { return step_; }
   double last_change() const { return change_; }
+  double last_own() const { return own_; }  // of alpha_{i,y_i}
 
  private:
   static constexpr double kMostNoise = 1e-6;  // of C: a larger change is a step, however short the row is
@@ -86,8 +89,8 @@ class LinearVisitor {
 
   // The step over the gathered classes.
   template <class Count>
-  bool step_of(Count count, Index i, double relax) {
-    const double C = task_.C[i], kii = task_.norm[i];
+  bool step_of(Count count, Index i, double relax, double stretch) {
+    const double C = task_.C[i], kii = stretch * task_.norm[i];
     double *G = G_.data(), *alpha = alpha_.data(), *next = alpha + task_.m;
     for (Index c = 0; c < count; ++c) next[c] = alpha[c];
     machine_.minimise_of(count, G, kii / relax, 0, C, next);
@@ -100,13 +103,14 @@ class LinearVisitor {
       moved = moved || std::abs(delta) > noise;
       change += delta * (G[c] + 0.5 * kii * delta);
       changed_[changed] = classes_[c];
-      G[changed] = delta;
+      G[changed] = stretch * delta;
       changed += delta != 0.0;
       if (c == 0) continue;
       entries_[kept] = {classes_[c], next[c]};
       kept += next[c] != 0.0;
     }
     if (!moved) return false;
+    own_ = next[0] - alpha[0];
     dual_->set(i, next[0], entries_.data(), kept);
     step_ = {changed_.data(), G, changed};
     change_ = change;
@@ -160,7 +164,7 @@ class LinearVisitor {
   CrammerSinger machine_;
   const W* scores_ = nullptr;  // of the current sample
   double most_ = kInfinity;
-  double top_ = 0.0, low_ = 0.0, gain_ = 0.0, change_ = 0.0;
+  double top_ = 0.0, low_ = 0.0, gain_ = 0.0, change_ = 0.0, own_ = 0.0;
   LinearStep step_{};
   std::vector<double> G_, alpha_;
   std::vector<std::int32_t> classes_, changed_;
