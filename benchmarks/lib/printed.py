@@ -271,3 +271,38 @@ DECOMPOSED = {
         Blocks("vpdt", 1300, 850, "vpm", 150): Solved(39, 593.3, 11767, 10558),
     },
 }
+
+
+class OnProcessors(NamedTuple):
+    """One row of their Table 6, on a Cray T3E; speed-up and efficiency are relative to one processor."""
+
+    n_sp: int
+    n_c: int
+    iterations: int
+    seconds: float
+    support: int
+    bounded: int
+    speedup: float | None
+    efficiency: float | None
+
+
+# Table 6: processors -> mnist with 60,000 rows, digit 8 against the rest.
+TABLE_6 = {
+    1: OnProcessors(3200, 800, 8, 9979.1, 3159, 158, None, None),
+    4: OnProcessors(3200, 800, 8, 2511.1, 3159, 158, 4.0, 1.000),
+    8: OnProcessors(3200, 800, 8, 1170.0, 3159, 158, 8.5, 1.063),
+    16: OnProcessors(4000, 1200, 6, 629.1, 3161, 159, 15.9, 0.994),
+    32: OnProcessors(4000, 1200, 6, 461.7, 3161, 159, 21.6, 0.675),
+}
+
+# Niu & Yuan, Figure 1: speed-up on 1, 2, 4, 8 and 16 processors. It is a drawing without numbers; this is
+# what their Section 5.2 says of each dataset.
+FIGURE_1 = {
+    "mnist": "superlinear (joint cache); within an hour on 4 nodes",
+    "letter": "sublinear: kernel values are only 6.35% of the time of one processor",
+    "shuttle": "sublinear: kernel values take little of the time",
+    "vehicle": "superlinear with 4 processors",
+    "connect4": "superlinear (joint cache)",
+    "protein": "superlinear (joint cache)",
+}
+FIGURE_1_MORE = "with more processors the messages cost more, and the speed-up drops"

@@ -88,6 +88,8 @@ class Ranks:
         """One fit by so many ranks of one thread each; on one rank ``engine`` may be "cpu"."""
         engine = Mpi(data="same") if engine is None else engine
         own = {"engine": engine, "n_threads": 1} | parameters
+        if engine == "cpu" and own.get("solver") == "pdasmc":
+            own["solver"] = "dasmc"  # the same method
         return TeamFit([found[0] for found in start(ranks, problem=self._problem, parameters=own)])
 
 

@@ -70,6 +70,7 @@ def measured(parameters: dict[str, Any], X: Any, y: Any) -> dict[str, Any]:
             "iterations": int(model.n_iter_),
             "rows": int(last.rows),
             "inner": int(sum(model.trace_["inner"])),
+            "dual": float(model.dual_objective_),
             "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             "coefficients": coefficients,
         }

@@ -21,6 +21,8 @@ from multimargin.engines.mpi.messages import Messages
 from multimargin.run import profile
 from multimargin.run.monitor import Monitor
 
+SMALL = 1000  # samples of a block up to which every rank of a team computes it by itself
+
 
 @dataclass
 class Tally:
@@ -32,6 +34,12 @@ class Tally:
     proof_values: int = 0  # kernel values of exact scores
     updated: int = 0  # rows times samples of gradient updates
     selections: int = 0
+    asked: int = 0  # samples that selections asked for
+    visits: int = 0  # samples of all working sets
+    gathered: int = 0  # values of all blocks of at most SMALL samples, put together for one round
+    alone: int = 0  # of these, values that every rank of a team computes by itself
+    travelling: int = 0  # values of larger blocks, which ranks of a team bring together
+    converted: int = 0  # rows of X that a rank of a team brings into native form
     samples: int = 0  # different ones in all working sets
     messages: int = 0
     received: int = 0  # bytes, this rank's own part included
@@ -41,7 +49,9 @@ class Tally:
     largest_now: int = 0  # the same of this outer iteration
     waiting: float = 0.0  # CPU seconds in which it looked whether a message had come
     setup: float = 0.0  # CPU seconds until the engine was made
+    setup_memory: float = 0.0  # those of them that the profile calls memory
     seen: set[int] = field(default_factory=set, repr=False)
+    last: set[int] = field(default_factory=set, repr=False)
     rounds: list[dict[str, float]] = field(default_factory=list, repr=False)
 
     def snapshot(self, **more: float) -> None:
@@ -49,8 +59,25 @@ class Tally:
         self.rounds.append(kept | more)
         self.largest_now = 0
 
+    def add_block(self, W: set[int], keep: bool) -> None:
+        """A block that is kept from round to round, or one for one round, which has parts of the last one."""
+        q, before = len(W), self.seen if keep else self.last
+        new = len(W - before)
+        if keep or q > SMALL:
+            self.travelling += new * q
+            self.converted += 0 if keep else new
+        else:
+            self.gathered += q * q
+            self.alone += new * q
+            self.converted += q + new
+        self.visits += q
+        self.seen |= W
+        self.samples = len(self.seen)
+        if not keep:
+            self.last = W
+
     def record(self) -> dict[str, Any]:
-        return {key: value for key, value in vars(self).items() if key != "seen"}
+        return {key: value for key, value in vars(self).items() if key not in ("seen", "last")}
 
 
 @contextmanager
@@ -72,22 +99,24 @@ def tallied() -> Iterator[Tally]:
     def fill(rows: RowStore, ids: Any, *_: Any) -> None:
         tally.filled += len(ids)
         tally.row_values += len(ids) * rows.width
+        tally.converted += len(ids)
 
     def block(_: RowStore, ids: Any, columns: Any) -> None:
         tally.block_values += len(ids) * len(columns)
 
     def scores(rows: RowStore, ids: Any, _: Any) -> None:
         tally.proof_values += len(ids) * rows.width
+        tally.converted += len(ids)
 
     def update(G: Any, _: Any, slots: Any, *__: Any) -> None:
         tally.updated += len(slots) * len(G)
 
-    def select(*_: Any, **__: Any) -> None:
+    def select(engine: CpuEngine, k: int, **_: Any) -> None:
         tally.selections += 1
+        tally.asked += min(k, engine.n)
 
-    def improve(_: CpuEngine, W: Any, *__: Any, **___: Any) -> None:
-        tally.seen.update(W.tolist())
-        tally.samples = len(tally.seen)
+    def improve(_: CpuEngine, W: Any, *__: Any, keep: bool = False) -> None:
+        tally.add_block(set(W.tolist()), keep)
 
     def message(_: Messages, verb: str, __: Any, sent: int, received: int) -> None:
         tally.messages += 1
@@ -112,6 +141,7 @@ def tallied() -> Iterator[Tally]:
     def timed_make(self: CpuEngine, *args: Any) -> None:
         make(self, *args)
         tally.setup = time.process_time() - begin
+        tally.setup_memory = self.profile.seconds["memory"]
 
     with ExitStack() as stack:
         for change in (

@@ -1,8 +1,11 @@
-"""The benchmarks of several processes: formulas of bytes, and what a rank counts of its own work."""
+"""The benchmarks of several processes: formulas of bytes and seconds, and what a rank counts of its work."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from benchmarks.lib.cost_model import Costs, Counts, Growth, Network, efficiency, limit_of, predict, received
 from benchmarks.lib.traffic import Iteration, Shape, by_columns, by_rows, iterations_of
 from benchmarks.workers.tally import tallied
 from multimargin import KernelSVC, _core
@@ -54,6 +57,91 @@ def test_a_rank_counts_what_it_does(split):
     assert len(tally.rounds) == model.n_iter_
     assert np.sum([row["inner"] for row in tally.rounds]) == np.sum(model.trace_["inner"])
     assert len(model.support_) <= tally.samples <= len(y)
+    assert tally.gathered + tally.travelling >= tally.visits
+    assert 0 < tally.alone <= tally.gathered
     assert tally.messages == 0
     assert _core.update_gradient is update
     assert RowStore.between.__module__ == RowStore.__module__
+
+
+# -- the cost model ------------------------------------------------------------------------------------
+COUNTS = Counts(
+    n=1000,
+    m=3,
+    row=40,
+    rounds=10,
+    rows=200,
+    updated=500_000,
+    selections=20,
+    asked=100,
+    visits=400,
+    gathered=16_000,
+    alone=2_000,
+    travelling=3_000,
+    shared=1_000,
+    converted=600,
+    samples=150,
+    support=120,
+    proofs=2,
+    inner=50,
+)
+COSTS = Costs(
+    row_value=1e-6,
+    update=1e-7,
+    select=1e-6,
+    proof_value=1e-6,
+    setup=1e-5,
+    block_value=1e-6,
+    product=4e-3,
+    rest=1e-3,
+    convert=1e-6,
+)
+
+
+def test_divided_work_is_divided_and_the_solve_is_not():
+    one, four = (predict(COUNTS, COSTS, ranks, 8.0) for ranks in (1, 4))
+    extra = COSTS.row_value * COUNTS.shared / 4  # columns of large blocks, which one rank has in its rows
+    assert four.divided == pytest.approx(one.divided / 4 + extra)
+    assert four.solve == one.solve == pytest.approx(50 * 5e-3)
+    assert four.blocks == pytest.approx(one.blocks + COSTS.row_value * COUNTS.alone + 600e-6)
+    assert (one.received, one.messages) == (0, 0)
+    assert four.messages == 80
+
+
+def test_a_shared_solve_divides_products_and_blocks_and_costs_a_message_per_iteration():
+    alone, shared = (predict(COUNTS, COSTS, 4, 8.0, shared_solve=on) for on in (False, True))
+    assert shared.solve == pytest.approx(50 * (1e-3 + 4e-3 / 4))
+    assert shared.blocks < alone.blocks
+    assert shared.messages - alone.messages == COUNTS.inner
+    assert shared.received - alone.received == pytest.approx(50 * 8 * 3 * 40)  # q = 40
+
+
+def test_bytes_of_a_fit_do_not_depend_on_n():
+    assert received(COUNTS, 4) == received(replace(COUNTS, n=10**6), 4)
+    rows = received(replace(COUNTS, row=140), 4) - received(COUNTS, 4)
+    assert rows == pytest.approx(100 * COUNTS.samples)
+
+
+def test_the_solve_is_the_limit_where_it_equals_the_divided_work():
+    ranks = limit_of(COUNTS, COSTS)
+    one = predict(COUNTS, COSTS, 1, 0.0)
+    assert one.divided / ranks == pytest.approx(one.solve)
+
+
+def test_growth_finds_powers_of_n_and_keeps_what_is_constant():
+    ns = (1000, 2000, 4000)
+    some = [replace(COUNTS, n=n, rows=0.1 * n, inner=n**0.5, support=0.2 * n, alone=0) for n in ns]
+    far = Growth.of(some).at(16_000)
+    assert far.rows == pytest.approx(1600)
+    assert far.inner == pytest.approx(16_000**0.5)
+    assert (far.m, far.row, far.alone, far.n) == (3, 40, 0, 16_000)
+    assert Growth.of([replace(c, rows=c.n**2) for c in some]).at(10**6).rows == 10**6
+
+
+def test_efficiency_is_one_if_nothing_is_in_the_way():
+    free = replace(COSTS, block_value=0.0, product=0.0, rest=0.0, convert=0.0)
+    counts = replace(COUNTS, alone=0, shared=0)
+    one, many = predict(counts, free, 1, 0.0), predict(counts, free, 16, 0.0)
+    assert efficiency(one, many, 16, Network("free", 0.0, np.inf)) == pytest.approx(1.0)
+    slow = Network("slow", 1e-3, 1e6)
+    assert efficiency(one, many, 16, slow) < 0.9

@@ -1,0 +1,210 @@
+"""What a fit costs each of several ranks, by what it does and by what each thing costs on one rank.
+
+``Counts`` says what a fit does. It is the same with any number of ranks. ``Costs`` has the CPU seconds of
+each thing, from a fit on one rank, and of messages, from a test on two. Some work is divided by the ranks:
+kernel rows, updates, selections, proofs, conversions. Some every rank does: it puts the blocks together and
+solves them. With the shared solve (Niu & Yuan's Algorithm 5) a rank does its part of both: it needs q / P
+rows of the block, multiplies them in each inner iteration, and all gather the q × m numbers of the product.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from benchmarks.lib.traffic import CANDIDATE, REAL, VALUE
+
+FACTS = 24  # bytes that travel with a row of X: label, cost, diagonal entry
+MEASURES = 24  # bytes per rank of a selection
+SLOT = 128  # bytes of a small value that is agreed on
+AGREED = 2  # such values in a round
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a fit does, on all ranks together."""
+
+    n: float
+    m: float
+    row: float  # bytes of a row of X
+    rounds: float
+    rows: float  # kernel rows computed
+    updated: float  # rows times samples of gradient updates
+    selections: float
+    asked: float  # samples that selections asked for
+    visits: float  # samples of all working sets
+    gathered: float  # values of blocks that are put together for one round
+    alone: float  # of these, values that every rank computes by itself
+    travelling: float  # values of large blocks, which come from all ranks
+    shared: float  # of these, values that are computed for the block only, each by one rank
+    converted: float  # rows of X that a rank of a team brings into native form
+    samples: float  # different ones in all working sets
+    support: float
+    proofs: float
+    inner: float  # inner iterations
+
+    @classmethod
+    def of(cls, fit: Any, n: int, m: int, row: float) -> Counts:
+        """From a fit on one rank (or any fit, for what ranks share)."""
+        support = len(fit["coefficients"]["support"])
+        same = ("selections", "asked", "visits", "gathered", "alone", "travelling", "converted", "samples")
+        grows = not fit["gathered"]  # then large blocks are made of kernel rows
+        return cls(
+            n=n,
+            m=m,
+            row=row,
+            rounds=fit["iterations"],
+            rows=fit["rows"],
+            updated=fit.total("updated"),
+            shared=0 if grows else fit["travelling"],
+            support=support,
+            inner=fit["inner"],
+            proofs=fit.total("proof_values") / (n * support),
+            **{name: fit[name] for name in same},
+        )
+
+
+@dataclass(frozen=True)
+class Costs:
+    """CPU seconds of each thing that a fit does."""
+
+    row_value: float  # a kernel value of a row
+    update: float  # a row of the gradient of one sample, for one moved sample
+    select: float  # one sample, measured once
+    proof_value: float  # an exact kernel value
+    setup: float  # per sample: validation and conversion
+    block_value: float  # a value of a block: to put it there
+    product: float  # an inner iteration: what Algorithm 5 shares
+    rest: float  # an inner iteration: what it does not share
+    convert: float = 0.0  # on a team: a row of X to its native form
+    byte: float = 0.0  # received
+    message: float = 0.0
+    round: float = 0.0  # on a team: whatever else a round takes
+
+    @classmethod
+    def of(cls, fit: Any, counts: Counts, product_share: float, **team: float) -> Costs:
+        """From a fit on one rank, with those of a team.
+
+        ``product_share`` is the part of an inner iteration that can be shared.
+        """
+        phases, c = fit["profile"], counts
+        blocks = phases["memory"] - fit["setup_memory"]
+        inner = phases["inner"] / c.inner
+        other = fit["cpu"] - sum(phases.values())
+        return cls(
+            row_value=phases["kernel rows"] / (fit["row_values"] + fit["block_values"]),
+            update=phases["gradient"] / c.updated,
+            select=phases["selection"] / (c.selections * c.n),
+            proof_value=phases["proof"] / (c.proofs * c.n * c.support),
+            setup=(other + fit["setup_memory"]) / c.n,
+            block_value=blocks / (c.gathered + c.travelling),
+            product=inner * product_share,
+            rest=inner * (1 - product_share),
+            **team,
+        )
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """CPU seconds of the slowest rank by their kind, and its messages."""
+
+    divided: float
+    blocks: float  # putting blocks together, and values that every rank computes
+    solve: float
+    talk: float  # CPU seconds for messages
+    received: float  # bytes
+    messages: float
+
+    @property
+    def cpu(self) -> float:
+        return self.divided + self.blocks + self.solve + self.talk
+
+
+@dataclass(frozen=True)
+class Network:
+    """Seconds of one message beside its bytes, and bytes per second."""
+
+    name: str
+    latency: float
+    bandwidth: float
+
+
+def received(c: Counts, ranks: int, shared_solve: bool = False) -> float:
+    """Bytes that a rank receives in a whole fit."""
+    if ranks == 1:
+        return 0.0
+    choose = c.selections * MEASURES * ranks + CANDIDATE * ranks * c.asked
+    rows = c.samples * (c.row + FACTS)
+    block = 2 * REAL * c.m * c.visits + VALUE * c.travelling
+    proof = c.proofs * REAL * c.m * c.support + (REAL * c.m + REAL) * c.support
+    inner = c.inner * REAL * c.m * c.visits / c.rounds if shared_solve else 0.0
+    return choose + rows + block + proof + inner + AGREED * SLOT * c.rounds
+
+
+def predict(
+    c: Counts, cost: Costs, ranks: int, per_round: float, *, shared_solve: bool = False
+) -> Prediction:
+    """One of ``ranks`` ranks; ``per_round`` messages in a round, and one in a shared inner iteration."""
+    part = c.n / ranks
+    alone = 0.0 if ranks == 1 else c.alone
+    shared = 0.0 if ranks == 1 else c.shared / ranks
+    divided = (
+        cost.row_value * (c.rows * part + shared)
+        + cost.update * c.updated / ranks
+        + cost.select * c.selections * part
+        + cost.proof_value * c.proofs * c.support * part
+        + cost.setup * part
+    )
+    mine = ranks if shared_solve else 1
+    blocks = cost.row_value * alone / mine + cost.block_value * (c.gathered / mine + c.travelling)
+    solve = c.inner * (cost.product / mine + cost.rest)
+    bytes_, messages, talk = received(c, ranks, shared_solve), 0.0, 0.0
+    if ranks > 1:
+        blocks += cost.convert * c.converted
+        messages = c.rounds * per_round + (c.inner if shared_solve else 0.0)
+        talk = cost.byte * bytes_ + cost.message * messages + cost.round * c.rounds
+    return Prediction(divided, blocks, solve, talk, bytes_, messages)
+
+
+def seconds(p: Prediction, ranks: int, network: Network) -> float:
+    """Wall seconds on ranks with a core each: messages take the latency once per doubling of the ranks."""
+    steps = math.ceil(math.log2(ranks)) if ranks > 1 else 0
+    return p.cpu + p.messages * steps * network.latency + p.received / network.bandwidth
+
+
+def efficiency(one: Prediction, many: Prediction, ranks: int, network: Network) -> float:
+    return seconds(one, 1, network) / (ranks * seconds(many, ranks, network))
+
+
+def limit_of(c: Counts, cost: Costs) -> float:
+    """The number of ranks at which solving the block takes as long as all work that is divided."""
+    one = predict(c, cost, 1, 0.0)
+    return one.divided / one.solve
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Counts as powers of n, fitted to those of several n."""
+
+    largest: Counts
+    exponents: dict[str, float]
+
+    @classmethod
+    def of(cls, measured: list[Counts]) -> Growth:
+        logs = np.log([c.n for c in measured])
+        exponents = {}
+        for field in fields(Counts):
+            values = np.array([getattr(c, field.name) for c in measured], dtype=float)
+            steady = field.name in ("n", "m", "row") or (values <= 0).any()
+            exponents[field.name] = 0.0 if steady else float(np.polyfit(logs, np.log(values), 1)[0])
+        return cls(max(measured, key=lambda c: c.n), exponents)
+
+    def at(self, n: float) -> Counts:
+        """From the largest measured n on; there are never more samples or support vectors than n."""
+        ratio = n / self.largest.n
+        grown = {name: value * ratio ** self.exponents[name] for name, value in asdict(self.largest).items()}
+        grown |= {name: min(n, grown[name]) for name in ("rows", "samples", "support")}
+        return replace(Counts(**grown), n=n)

@@ -1,0 +1,84 @@
+"""CPU seconds of messages on a team, and of an inner iteration of the projected gradient."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from benchmarks.workers.tally import tallied
+from multimargin import _core
+from multimargin.engines.mpi.team import MpiTeam
+from multimargin.inner import ProjectedGradient
+from multimargin.system.shard import Shard
+
+SAMPLES, MEMBERS, NEW = 20_000, 4_000, 100  # a block that grows
+REPEATS = 30
+
+
+def message_costs() -> dict[str, float]:
+    """Of this rank: seconds of a short message, and per byte of a growing block's columns.
+
+    ``message`` and ``byte`` are CPU seconds without those of waiting, ``latency`` and ``transfer`` the least
+    wall seconds of a short message and of a byte of a long one.
+    """
+    team = MpiTeam.assemble()
+    shard = Shard(SAMPLES // team.size, team)
+    rng = np.random.default_rng(0)
+    ids = np.sort(rng.choice(shard.n, MEMBERS, replace=False))
+    values = np.ones((NEW, len(shard.mine(ids)[1])), dtype=np.float32)
+    long = np.ones(1 << 20)
+    latency, short = least(lambda: team.max(1.0), 10 * REPEATS)
+    _, columns = least(lambda: shard.take_columns(ids, values), REPEATS)
+    wall, _ = least(lambda: team.join(long, [len(long)] * team.size), REPEATS)
+    return {
+        "message": short,
+        "byte": columns / (4 * NEW * MEMBERS),
+        "latency": latency,
+        "transfer": wall / (long.nbytes * team.size),
+    }
+
+
+def least(action: Callable[[], object], repeats: int) -> tuple[float, float]:
+    """Least wall seconds, and the median of CPU seconds without those of waiting."""
+    wall, cpu = [], []
+    for _ in range(repeats):
+        with tallied() as tally:
+            begin, start = time.perf_counter(), time.process_time()
+            action()
+            cpu.append(time.process_time() - start - tally.waiting)
+            wall.append(time.perf_counter() - begin)
+    return min(wall), float(np.median(cpu))
+
+
+def product_share(q: int = 400, m: int = 10, steps: int = 200) -> float:
+    """The part of an inner iteration that grows like q²: its product with the block."""
+    small, large = (iteration_seconds(size, m, steps) for size in (q // 4, q))
+    # t(q) = a q² + b q, at q and q / 4
+    a = (large - 4 * small) / (q**2 - q**2 / 4)
+    return float(np.clip(a * q**2 / large, 0.0, 1.0))
+
+
+def iteration_seconds(q: int, m: int, steps: int) -> float:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(q, 20))
+    K = np.exp(-0.02 * ((X[:, None] - X[None]) ** 2).sum(axis=2)).astype(np.float32)
+    y = rng.integers(0, m, q).astype(np.int32)
+    rule = ProjectedGradient()
+    found = []
+    for _ in range(5):
+        G, alpha = -np.eye(m)[y], np.zeros((q, m))
+        options = _core.GradientOptions(
+            eps=0.0,
+            max_iter=steps,
+            rho_min=rule.rho_min,
+            rho_max=rule.rho_max,
+            memory=rule.memory,
+            patience=rule.patience,
+            initial_step=rule.initial_step,
+        )
+        start = time.process_time()
+        made = _core.projected_gradient("crammer-singer", K, G, alpha, y, np.full(q, 4.0), options)[0]
+        found.append((time.process_time() - start) / max(1, made))
+    return min(found)
