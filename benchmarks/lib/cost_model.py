@@ -3,8 +3,9 @@
 ``Counts`` says what a fit does. It is the same with any number of ranks. ``Costs`` has the CPU seconds of
 each thing, from a fit on one rank, and of messages, from a test on two. Some work is divided by the ranks:
 kernel rows, updates, selections, proofs, conversions. Some every rank does: it puts the blocks together and
-solves them. With the shared solve (Niu & Yuan's Algorithm 5) a rank does its part of both: it needs q / P
-rows of the block, multiplies them in each inner iteration, and all gather the q × m numbers of the product.
+solves them. A block that is kept from round to round only the first rank has. With the shared solve (Niu &
+Yuan's Algorithm 5) a rank does its part of both: it needs q / P rows of the block, multiplies them in each
+inner iteration, and all gather the q × m numbers of the product.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ class Counts:
     selections: float
     asked: float  # samples that selections asked for
     visits: float  # samples of all working sets
-    gathered: float  # values of blocks that are put together for one round
+    gathered: float  # values of blocks of small sets, put together for one round
     alone: float  # of these, values that every rank computes by itself
-    travelling: float  # values of large blocks, which come from all ranks
-    shared: float  # of these, values that are computed for the block only, each by one rank
+    large: float  # new values of large blocks for one round, which come from all ranks
+    kept: float  # new values of a block that is kept from round to round; the first rank has it
+    solved: float  # samples of all sets with such a block: their solution travels
     converted: float  # rows of X that a rank of a team brings into native form
     samples: float  # different ones in all working sets
     support: float
@@ -50,8 +52,7 @@ class Counts:
     def of(cls, fit: Any, n: int, m: int, row: float) -> Counts:
         """From a fit on one rank (or any fit, for what ranks share)."""
         support = len(fit["coefficients"]["support"])
-        same = ("selections", "asked", "visits", "gathered", "alone", "travelling", "converted", "samples")
-        grows = not fit["gathered"]  # then large blocks are made of kernel rows
+        same = ("selections", "asked", "visits", "gathered", "alone", "large", "kept", "solved", "converted")
         return cls(
             n=n,
             m=m,
@@ -59,8 +60,8 @@ class Counts:
             rounds=fit["iterations"],
             rows=fit["rows"],
             updated=fit.total("updated"),
-            shared=0 if grows else fit["travelling"],
             support=support,
+            samples=fit["samples"],
             inner=fit["inner"],
             proofs=fit.total("proof_values") / (n * support),
             **{name: fit[name] for name in same},
@@ -95,12 +96,12 @@ class Costs:
         inner = phases["inner"] / c.inner
         other = fit["cpu"] - sum(phases.values())
         return cls(
-            row_value=phases["kernel rows"] / (fit["row_values"] + fit["block_values"]),
+            row_value=phases["kernel rows"] / fit["values"],
             update=phases["gradient"] / c.updated,
             select=phases["selection"] / (c.selections * c.n),
             proof_value=phases["proof"] / (c.proofs * c.n * c.support),
             setup=(other + fit["setup_memory"]) / c.n,
-            block_value=blocks / (c.gathered + c.travelling),
+            block_value=blocks / (c.gathered + c.large + c.kept),
             product=inner * product_share,
             rest=inner * (1 - product_share),
             **team,
@@ -132,34 +133,44 @@ class Network:
     bandwidth: float
 
 
+def first_share(c: Counts, ranks: int) -> float:
+    """Of the new values of a kept block, those that the first rank computes by itself.
+
+    It does so while the block is less than twice as long as a rank's part of a row. The others travel.
+    """
+    return 1.0 if c.samples == 0 else min(1.0, (2 * c.n / ranks / c.samples) ** 2)
+
+
 def received(c: Counts, ranks: int, shared_solve: bool = False) -> float:
     """Bytes that a rank receives in a whole fit."""
     if ranks == 1:
         return 0.0
     choose = c.selections * MEASURES * ranks + CANDIDATE * ranks * c.asked
     rows = c.samples * (c.row + FACTS)
-    block = 2 * REAL * c.m * c.visits + VALUE * c.travelling
+    columns = c.kept * (1 - first_share(c, ranks))
+    block = 2 * REAL * c.m * c.visits + VALUE * (c.large + columns)
+    solution = (2 * REAL * c.m + REAL) * c.solved  # and who is in the block
     proof = c.proofs * REAL * c.m * c.support + (REAL * c.m + REAL) * c.support
     inner = c.inner * REAL * c.m * c.visits / c.rounds if shared_solve else 0.0
-    return choose + rows + block + proof + inner + AGREED * SLOT * c.rounds
+    return choose + rows + block + solution + proof + inner + AGREED * SLOT * c.rounds
 
 
 def predict(
     c: Counts, cost: Costs, ranks: int, per_round: float, *, shared_solve: bool = False
 ) -> Prediction:
     """One of ``ranks`` ranks; ``per_round`` messages in a round, and one in a shared inner iteration."""
-    part = c.n / ranks
-    alone = 0.0 if ranks == 1 else c.alone
-    shared = 0.0 if ranks == 1 else c.shared / ranks
+    part, mine = c.n / ranks, ranks if shared_solve else 1
+    blocks = cost.block_value * (c.gathered / mine + c.large + c.kept)
     divided = (
-        cost.row_value * (c.rows * part + shared)
+        cost.row_value * c.rows * part
         + cost.update * c.updated / ranks
         + cost.select * c.selections * part
         + cost.proof_value * c.proofs * c.support * part
         + cost.setup * part
     )
-    mine = ranks if shared_solve else 1
-    blocks = cost.row_value * alone / mine + cost.block_value * (c.gathered / mine + c.travelling)
+    if ranks > 1:  # one rank finds these values in its rows
+        divided += cost.row_value * c.large / ranks
+        blocks += cost.row_value * (c.alone / mine + c.kept * first_share(c, ranks))
     solve = c.inner * (cost.product / mine + cost.rest)
     bytes_, messages, talk = received(c, ranks, shared_solve), 0.0, 0.0
     if ranks > 1:

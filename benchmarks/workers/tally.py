@@ -21,16 +21,15 @@ from multimargin.engines.mpi.messages import Messages
 from multimargin.run import profile
 from multimargin.run.monitor import Monitor
 
-SMALL = 1000  # samples of a block up to which every rank of a team computes it by itself
+SMALL = 1000  # samples of a set for once up to which every rank of a team computes its block
 
 
 @dataclass
 class Tally:
     """What was counted so far on one rank; ``rounds`` has the state at the end of each outer iteration."""
 
-    filled: int = 0  # kernel rows computed, each of the width of this rank's samples
-    row_values: int = 0  # kernel values of these rows
-    block_values: int = 0  # kernel values of blocks that were computed besides
+    values: int = 0  # kernel values computed, beside those of exact scores
+    row_values: int = 0  # of these, the ones of kernel rows; known at the end
     proof_values: int = 0  # kernel values of exact scores
     updated: int = 0  # rows times samples of gradient updates
     selections: int = 0
@@ -38,7 +37,9 @@ class Tally:
     visits: int = 0  # samples of all working sets
     gathered: int = 0  # values of all blocks of at most SMALL samples, put together for one round
     alone: int = 0  # of these, values that every rank of a team computes by itself
-    travelling: int = 0  # values of larger blocks, which ranks of a team bring together
+    large: int = 0  # new values of larger blocks for one round, which ranks of a team bring together
+    kept: int = 0  # new values of a block that is kept from round to round, by the first rank of a team
+    solved: int = 0  # samples of all sets with such a block: their solution travels
     converted: int = 0  # rows of X that a rank of a team brings into native form
     samples: int = 0  # different ones in all working sets
     messages: int = 0
@@ -55,29 +56,37 @@ class Tally:
     rounds: list[dict[str, float]] = field(default_factory=list, repr=False)
 
     def snapshot(self, **more: float) -> None:
-        kept = {key: value for key, value in vars(self).items() if isinstance(value, int | float)}
-        self.rounds.append(kept | more)
+        now = {key: value for key, value in vars(self).items() if isinstance(value, int | float)}
+        self.rounds.append(now | more)
         self.largest_now = 0
 
     def add_block(self, W: set[int], keep: bool) -> None:
         """A block that is kept from round to round, or one for one round, which has parts of the last one."""
-        q, before = len(W), self.seen if keep else self.last
-        new = len(W - before)
-        if keep or q > SMALL:
-            self.travelling += new * q
-            self.converted += 0 if keep else new
+        q = len(W)
+        new = len(W - (self.seen if keep else self.last))
+        if keep:
+            self.kept += new * q
+            self.solved += q
+        elif q > SMALL:
+            self.large += new * q
         else:
             self.gathered += q * q
             self.alone += new * q
-            self.converted += q + new
+        self.converted += q + new if keep or q <= SMALL else new
         self.visits += q
         self.seen |= W
         self.samples = len(self.seen)
         if not keep:
             self.last = W
 
+    @property
+    def block_values(self) -> int:
+        """Kernel values that were computed for blocks only."""
+        return self.values - self.row_values
+
     def record(self) -> dict[str, Any]:
-        return {key: value for key, value in vars(self).items() if key not in ("seen", "last")}
+        found = {key: value for key, value in vars(self).items() if key not in ("seen", "last")}
+        return found | {"block_values": self.block_values}
 
 
 @contextmanager
@@ -96,13 +105,10 @@ def tallied() -> Iterator[Tally]:
 
         return patch.object(owner, name, wrapper)
 
-    def fill(rows: RowStore, ids: Any, *_: Any) -> None:
-        tally.filled += len(ids)
-        tally.row_values += len(ids) * rows.width
-        tally.converted += len(ids)
+    engines: list[CpuEngine] = []
 
-    def block(_: RowStore, ids: Any, columns: Any) -> None:
-        tally.block_values += len(ids) * len(columns)
+    def block(_: Any, __: Any, rows: Any, ___: Any, first: int, last: int, *____: Any) -> None:
+        tally.values += len(rows) * (last - first)
 
     def scores(rows: RowStore, ids: Any, _: Any) -> None:
         tally.proof_values += len(ids) * rows.width
@@ -140,14 +146,13 @@ def tallied() -> Iterator[Tally]:
 
     def timed_make(self: CpuEngine, *args: Any) -> None:
         make(self, *args)
+        engines.append(self)
         tally.setup = time.process_time() - begin
         tally.setup_memory = self.profile.seconds["memory"]
 
     with ExitStack() as stack:
         for change in (
-            before(RowStore, "_fill", fill),
-            before(RowStore, "between", block),
-            before(RowStore, "against", block),
+            before(_core, "kernel_block", block),
             before(RowStore, "scores", scores),
             before(_core, "update_gradient", update),
             before(CpuEngine, "select", select),
@@ -160,3 +165,6 @@ def tallied() -> Iterator[Tally]:
         ):
             stack.enter_context(change)
         yield tally
+    for engine in engines:
+        tally.row_values += engine.rows.computed * engine.rows.width
+        tally.converted += engine.rows.computed

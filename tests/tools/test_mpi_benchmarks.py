@@ -5,11 +5,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.lib.cost_model import Costs, Counts, Growth, Network, efficiency, limit_of, predict, received
+from benchmarks.lib.cost_model import (
+    Costs,
+    Counts,
+    Growth,
+    Network,
+    efficiency,
+    first_share,
+    limit_of,
+    predict,
+    received,
+)
 from benchmarks.lib.traffic import Iteration, Shape, by_columns, by_rows, iterations_of
 from benchmarks.workers.tally import tallied
 from multimargin import KernelSVC, _core
-from multimargin.engines.cpu.row_store import RowStore
 
 MNIST = Shape(n=60_000, m=10, row=784 * 4, new=200)
 
@@ -50,18 +59,18 @@ def test_a_rank_counts_what_it_does(split):
     update = _core.update_gradient
     with tallied() as tally:
         model = KernelSVC(solver="dasmc", working_set_size=20, gamma=0.3, n_threads=1).fit(X, y)
-    assert tally.filled == model.trace_[-1].rows
-    assert tally.row_values == tally.filled * len(y)
+    assert tally.row_values == model.trace_[-1].rows * len(y)
+    assert tally.values >= tally.row_values
     assert tally.updated >= len(y) * len(model.support_)
     assert tally.proof_values >= len(y) * len(model.support_)
     assert len(tally.rounds) == model.n_iter_
     assert np.sum([row["inner"] for row in tally.rounds]) == np.sum(model.trace_["inner"])
     assert len(model.support_) <= tally.samples <= len(y)
-    assert tally.gathered + tally.travelling >= tally.visits
+    assert tally.gathered + tally.large >= tally.visits
+    assert tally.kept == tally.solved == 0
     assert 0 < tally.alone <= tally.gathered
     assert tally.messages == 0
     assert _core.update_gradient is update
-    assert RowStore.between.__module__ == RowStore.__module__
 
 
 # -- the cost model ------------------------------------------------------------------------------------
@@ -77,8 +86,9 @@ COUNTS = Counts(
     visits=400,
     gathered=16_000,
     alone=2_000,
-    travelling=3_000,
-    shared=1_000,
+    large=1_000,
+    kept=3_000,
+    solved=100,
     converted=600,
     samples=150,
     support=120,
@@ -100,10 +110,10 @@ COSTS = Costs(
 
 def test_divided_work_is_divided_and_the_solve_is_not():
     one, four = (predict(COUNTS, COSTS, ranks, 8.0) for ranks in (1, 4))
-    extra = COSTS.row_value * COUNTS.shared / 4  # columns of large blocks, which one rank has in its rows
+    extra = COSTS.row_value * COUNTS.large / 4  # columns of large blocks, which one rank has in its rows
     assert four.divided == pytest.approx(one.divided / 4 + extra)
     assert four.solve == one.solve == pytest.approx(50 * 5e-3)
-    assert four.blocks == pytest.approx(one.blocks + COSTS.row_value * COUNTS.alone + 600e-6)
+    assert four.blocks == pytest.approx(one.blocks + 1e-6 * (COUNTS.alone + COUNTS.kept) + 600e-6)
     assert (one.received, one.messages) == (0, 0)
     assert four.messages == 80
 
@@ -117,9 +127,16 @@ def test_a_shared_solve_divides_products_and_blocks_and_costs_a_message_per_iter
 
 
 def test_bytes_of_a_fit_do_not_depend_on_n():
-    assert received(COUNTS, 4) == received(replace(COUNTS, n=10**6), 4)
+    assert received(COUNTS, 4) == received(replace(COUNTS, n=10**6), 4)  # first_share is 1 in both
     rows = received(replace(COUNTS, row=140), 4) - received(COUNTS, 4)
     assert rows == pytest.approx(100 * COUNTS.samples)
+
+
+def test_columns_of_a_kept_block_travel_if_ranks_have_short_parts_of_rows():
+    assert first_share(COUNTS, 4) == 1  # 250 samples per rank, a block of 150
+    assert first_share(COUNTS, 40) == pytest.approx((50 / 150) ** 2)
+    more = received(COUNTS, 40) - received(replace(COUNTS, kept=0), 40)
+    assert more == pytest.approx(4 * 3_000 * (1 - (50 / 150) ** 2))
 
 
 def test_the_solve_is_the_limit_where_it_equals_the_divided_work():
@@ -140,7 +157,7 @@ def test_growth_finds_powers_of_n_and_keeps_what_is_constant():
 
 def test_efficiency_is_one_if_nothing_is_in_the_way():
     free = replace(COSTS, block_value=0.0, product=0.0, rest=0.0, convert=0.0)
-    counts = replace(COUNTS, alone=0, shared=0)
+    counts = replace(COUNTS, alone=0, large=0, kept=0)
     one, many = predict(counts, free, 1, 0.0), predict(counts, free, 16, 0.0)
     assert efficiency(one, many, 16, Network("free", 0.0, np.inf)) == pytest.approx(1.0)
     slow = Network("slow", 1e-3, 1e6)
