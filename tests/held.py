@@ -12,8 +12,9 @@ from oracle import (
 )
 from ranks import Ranks, cuts_of
 
-from multimargin.engines import EngineOptions, find_engine
+from multimargin.engines import ENGINES, EngineOptions, find_engine
 from multimargin.engines.base import Task
+from multimargin.engines.mpi.columns import ColumnsEngine
 from multimargin.inner import CoordinateDescent, PairDescent
 from multimargin.kernels import make_kernel
 from multimargin.problems import PROBLEMS
@@ -31,6 +32,7 @@ WAYS = {
     ),
     "cpu, two ranks": ("cpu", {"dtype": "float64", "shares": (0.5, 0.5)}, 1e-10),
     "cpu, ragged ranks": ("cpu", {"dtype": "float64", "shares": (0.1, 0.0, 0.9)}, 1e-10),
+    "columns of three ranks": ("columns", {"dtype": "float64", "shares": (0.4, 0.0, 0.6)}, 1e-10),
     "cpu, four ranks, few rows kept": (
         "cpu",
         {"dtype": "float64", "cache_bytes": 5600, "working_set": 24, "shares": (0.25, 0.2, 0.25, 0.3)},
@@ -50,7 +52,8 @@ def make_engine(way, task, **changes):
     shares = options.pop("shares", None)
     if shares is None:
         return find_engine(name)(task, EngineOptions(**options))
-    return Ranks(task, EngineOptions(**options), cuts_of(len(task.y), shares))
+    kind = ColumnsEngine if name == "columns" else ENGINES[name]
+    return Ranks(task, EngineOptions(**options), cuts_of(len(task.y), shares), kind)
 
 
 class Held:

@@ -26,12 +26,12 @@ def same(a, b):
 class Ranks:
     """A problem on a team of ``len(cuts) - 1`` ranks; rank p holds the samples cuts[p]..cuts[p + 1] - 1."""
 
-    def __init__(self, task, options, cuts):
+    def __init__(self, task, options, cuts, kind=CpuEngine):
         meeting = Meeting(len(cuts) - 1, timeout=10.0)
         self._teams = [ThreadTeam(rank, meeting) for rank in range(meeting.size)]
         self._meeting = meeting
         parts = [part_of(task, team, cuts) for team in self._teams]
-        self._engines = self._on_all(lambda rank: CpuEngine(parts[rank], options))
+        self._engines = self._on_all(lambda rank: kind(parts[rank], options))
 
     def _on_all(self, function):
         results = [None] * len(self._teams)

@@ -13,6 +13,7 @@ from thread_team import run_ranks
 from multimargin.engines import CpuEngine, EngineOptions
 from multimargin.engines.base import Task
 from multimargin.engines.cpu import team_blocks
+from multimargin.engines.mpi.columns import ColumnsEngine
 from multimargin.kernels import RBF, CallableKernel, Precomputed
 from multimargin.methods.table import METHODS, find_method
 from multimargin.problems import PROBLEMS
@@ -46,6 +47,7 @@ def solve(
     uniform=True,
     seconds=None,
     size="auto",
+    kind=CpuEngine,
     **options,
 ):
     """One rank's part of a fit."""
@@ -59,7 +61,7 @@ def solve(
     task = Task(PROBLEMS[machine](y.max() + 1), kernel or RBF(GAMMA), X[here], y[here], C[here], team=team)
     shares_of_memory = {"block_share": method.block_share, "working_set": method.largest_set}
     options = {"cache_bytes": 20 << 20, "inner": method.inner} | shares_of_memory | options
-    engine = CpuEngine(task, EngineOptions(lazy_blocks=method.lazy_blocks, **options))
+    engine = kind(task, EngineOptions(lazy_blocks=method.lazy_blocks, **options))
     monitor = Monitor(3000, seconds)
     return method.run(engine, monitor, tol=TOL, rng=np.random.default_rng(0))
 
@@ -103,6 +105,15 @@ def test_every_method_finds_the_optimum(machine, solver, shares):
 
 def test_every_method_that_has_a_name_is_tested():
     assert {solver for _, solver in FITTING} >= set(METHODS) - {"mcsvm", "msvmpack", "pdasmc"}
+
+
+@pytest.mark.parametrize("uniform", [True, False])
+@every_large_step
+def test_the_scheme_of_columns_finds_the_optimum(machine, solver, uniform):
+    results = run_ranks(
+        3, lambda team: solve(team, machine, solver, (0.4, 0.0, 0.6), kind=ColumnsEngine, uniform=uniform)
+    )
+    assert_optimal(machine, results)
 
 
 @pytest.mark.parametrize("way", ["shared", "by one", "in time"])

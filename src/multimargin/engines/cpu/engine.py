@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -141,7 +142,7 @@ class CpuEngine(Engine):
         values = [
             kii + self.diagonal - 2.0 * self.column(i) for i, kii in zip(pair.tolist(), own, strict=True)
         ]
-        least = TINY_DIAGONAL * self.team.max(float(self.diagonal.max(initial=0.0)))
+        least = TINY_DIAGONAL * self.task.team.max(float(self.diagonal.max(initial=0.0)))
         curvature = np.asarray(np.maximum(values, least))
         return self.problem.gaining_pairs(rows, pair, curvature, most, shard)
 
@@ -214,17 +215,24 @@ class CpuEngine(Engine):
         if alike:
             steps = self._solve(inner, block, aim)
             return Improvement(steps, self._update(block, before))
+        steps = self._solve_by_first(inner, block, aim, blocks.while_first_solves if keep else None)
+        return Improvement(steps, self._update(block, before))
+
+    def _solve_by_first(
+        self, inner: InnerSolver, block: Block, aim: Aim, meanwhile: Callable[[Block], None] | None = None
+    ) -> int:
+        """Let the first process solve the block; what the others do meanwhile."""
         steps = 0
         if self.team.rank == 0:
             steps = self._solve(inner, block, aim)
-        elif keep:
-            blocks.while_first_solves(block)
+        elif meanwhile is not None:
+            meanwhile(block)
         rows = np.concatenate([block.alpha, block.G], axis=1)[: None if self.team.rank == 0 else 0]
         with self.profile.phase("messages"):
             rows = self.team.join(rows, [len(block.W)] + [0] * (self.team.size - 1))
             steps, self.solvers.progress = self.team.agree((steps, self.solvers.progress))
         block.alpha[:], block.G[:] = rows[:, : self.m], rows[:, self.m :]
-        return Improvement(steps, self._update(block, before))
+        return steps
 
     @timed("gradient")
     def _update(self, block: Block, before: tuple[FloatArray, FloatArray] | None = None) -> bool:
@@ -244,14 +252,18 @@ class CpuEngine(Engine):
         if isinstance(block, StoreBlock) and len(W) == self.n:  # G is complete
             state.G[W] = block.G
         else:
-            for store, slots, which in self.rows.visit(W[moved], self._worth_keeping(block, moved)):
-                with self.values.one_blas_thread():
-                    _core.update_gradient(state.G, store, slots, delta[moved[which]], self.options.n_threads)
+            self._add_to_gradient(W[moved], delta[moved], self._worth_keeping(block, moved))
         if state.ridge is not None:
             places, own = self.shard.mine(W[moved])
             state.G[own] += state.ridge[own, None] * delta[moved][places]
         state.take_over(W, block.alpha)
         return True
+
+    def _add_to_gradient(self, ids: IntArray, delta: FloatArray, keep: np.ndarray | None) -> None:
+        """G += K[:, ids] delta."""
+        for store, slots, which in self.rows.visit(ids, keep):
+            with self.values.one_blas_thread():
+                _core.update_gradient(self.state.G, store, slots, delta[which], self.options.n_threads)
 
     def _worth_keeping(self, block: Block, moved: IntArray) -> np.ndarray | None:
         """Whose rows to keep, as a mask; None is all.
@@ -337,21 +349,21 @@ class CpuEngine(Engine):
 
     @timed("selection")
     def centre(self) -> None:
-        self.shift(np.array([self.problem.centre(self.state.rows(), self.team)]))
+        self.shift(np.array([self.problem.centre(self.state.rows(), self.task.team)]))
 
     def best_bias(self, most: float = math.inf) -> None:
         S = self.state.scores(slice(None))
-        change = self.problem.best_bias(S, self.task.y, self.task.C, self.bias, self.team) - self.bias
+        change = self.problem.best_bias(S, self.task.y, self.task.C, self.bias, self.task.team) - self.bias
         self.shift(np.clip(change, -most, most))
 
     def balance(self) -> bool:
-        alpha = balanced(self.problem, self.state.alpha, self.task.y, self.state.C, self.team)
+        alpha = balanced(self.problem, self.state.alpha, self.task.y, self.state.C, self.task.team)
         if alpha is not None:
             self.place(alpha)
         return alpha is not None
 
     def zero_sums(self) -> None:
-        self.place(with_zero_sums(self.problem, self.state.alpha, self.task.y, self.state.C, self.team))
+        self.place(with_zero_sums(self.problem, self.state.alpha, self.task.y, self.state.C, self.task.team))
         self.best_bias()
 
     # -- certify -------------------------------------------------------------------------------------

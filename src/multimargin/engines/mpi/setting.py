@@ -11,8 +11,9 @@ from ...system.team import Team
 from ..base import Engine, EngineOptions, Task
 from ..cpu import CpuEngine
 from ..setting import Setting
+from .columns import ColumnsEngine
 
-_CHOICES = {"data": ("auto", "same", "shards"), "model": ("all", "root"), "scheme": ("rows",)}
+_CHOICES = {"data": ("auto", "same", "shards"), "model": ("all", "root"), "scheme": ("rows", "columns")}
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,10 @@ class Mpi(Setting):
     model : {"all", "root"}, default="all"
         Which ranks get the whole model. "root" is rank 0. The other ranks then have the classes, the
         certificate and the trace, and cannot predict.
-    scheme : {"rows"}, default="rows"
-        What the ranks share: "rows" of the data, of the coefficients and of the gradient.
+    scheme : {"rows", "columns"}, default="rows"
+        What the ranks share. With "rows", each has some rows of the data, of the coefficients and of the
+        gradient. With "columns", each has all of them, and the ranks share the columns of the kernel matrix.
+        That is the scheme of Niu & Yuan (Algorithm 6). It sends far more, and is there to be compared with.
     timeout : float, default=60.0
         Seconds without a sign of life from a rank, after which the others end with an error.
     comm : mpi4py.MPI.Comm or None, default=None
@@ -82,7 +85,7 @@ class Mpi(Setting):
         return MpiTeam.assemble(self.comm, self.timeout)
 
     def __call__(self, task: Task, options: EngineOptions) -> Engine:
-        return CpuEngine(task, options)
+        return (ColumnsEngine if self.scheme == "columns" else CpuEngine)(task, options)
 
     def __getstate__(self) -> dict[str, Any]:
         """The options without the communicator, which belongs to this process."""

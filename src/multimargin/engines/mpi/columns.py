@@ -1,0 +1,109 @@
+"""The parallel scheme of Niu & Yuan, Algorithm 6: data and gradient on every rank, kernel columns shared out.
+
+    Step 1  each rank evaluates some rows of K_WW; the block is solved by all (Algorithm 5)
+    Step 2  the columns of samples that moved are shared out: each rank computes those that no rank has yet
+            evenly, keeps them, and adds up   z_p = Σ_{j in its part} K(·, x_j) Δα_j;   G ← G + Σ_p z_p
+    Step 3  every rank chooses the next working set from the same numbers
+
+Every rank holds all of X and G, and the sum in Step 2 sends n · m numbers per iteration. ``CpuEngine`` on a
+team sends messages that do not depend on n. This scheme is here to reproduce the paper, and to be compared
+with.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from ... import _core
+from ...inner.base import InnerSolver
+from ...inner.block import Aim, Block
+from ...system.shard import Shard
+from ...system.team import SOLO
+from ...system.typing import FloatArray, IntArray
+from ..base import Counts, EngineOptions, Improvement, Task
+from ..cpu import CpuEngine
+from ..cpu.team_blocks import SharedBlock
+
+
+class ColumnsEngine(CpuEngine):
+    """Every rank has the whole state of a fit; the ranks share out kernel columns and products."""
+
+    name: ClassVar[str] = "columns"
+
+    def __init__(self, task: Task, options: EngineOptions) -> None:
+        super().__init__(_whole(task), options)
+        self.team = task.team  # its ranks decide together; each has all samples, as in one process
+        self._owner = np.full(self.n, -1)  # the rank that keeps the column of each sample
+        self._columns = 0  # given to ranks so far
+
+    # -- move ----------------------------------------------------------------------------------------
+    def improve(self, W: IntArray, inner: InnerSolver, aim: Aim, keep: bool = False) -> Improvement:
+        if len(W) > self.rows.budget.largest_block:
+            self.blocks.once(W)  # says what would fit
+        alike = self.team.uniform and math.isinf(self.deadline)
+        block = self._shared_block(W, whole=not (alike and inner.by_products))
+        try:
+            steps = self._solve(inner, block, aim) if alike else self._solve_by_first(inner, block, aim)
+            return Improvement(steps, self._update(block))
+        except KeyboardInterrupt:
+            self.state.take_over(block.W, block.alpha)
+            raise
+
+    def _shared_block(self, W: IntArray, whole: bool) -> Block:
+        """Step 1: this rank's columns of K_WW, or all of them from all ranks."""
+        counts = [len(part) for part in np.array_split(W, self.team.size)]
+        first = sum(counts[: self.team.rank])
+        mine = np.arange(first, first + counts[self.team.rank])
+        diagonal = self.diagonal[W]
+        K = self.rows.table(W[mine])(W) if len(mine) else np.empty((len(W), 0), dtype=self.values.dtype)
+        K[mine, np.arange(len(mine))] = diagonal[mine]
+        if whole:
+            K = self.team.join(np.ascontiguousarray(K.T), counts)
+        block = Block(W, K, diagonal, *self.state.named(W))
+        return block if whole else SharedBlock(**vars(block), exchange=partial(self.team.join, counts=counts))
+
+    def _add_to_gradient(self, ids: IntArray, delta: FloatArray, keep: np.ndarray | None) -> None:
+        """Step 2: G += K[:, ids] delta, each rank with its columns."""
+        new = ids[self._owner[ids] < 0]
+        self._owner[new] = (self._columns + np.arange(len(new))) % self.team.size
+        self._columns += len(new)
+        mine = np.flatnonzero(self._owner[ids] == self.team.rank)
+        change = np.zeros_like(self.state.G)
+        for store, slots, which in self.rows.visit(ids[mine], None if keep is None else keep[mine]):
+            with self.values.one_blas_thread():
+                _core.update_gradient(change, store, slots, delta[mine[which]], self.options.n_threads)
+        self.state.G += self.team.sum(change)
+
+    # -- certify -------------------------------------------------------------------------------------
+    def _refresh(self) -> None:
+        mine = np.array_split(self.state.support, self.team.size)[self.team.rank]
+        self.state.take_scores(self.team.sum(self.rows.scores(mine, self.state.alpha[mine])))
+
+    def counts(self) -> Counts:
+        one = super().counts()
+        rows, hits, evictions = self.team.sum(np.array(one[:3])).astype(int).tolist()
+        return Counts(rows, hits, evictions, one.support)
+
+
+def _whole(task: Task) -> Task:
+    """The problem with the samples of all ranks, for one process."""
+    team, shard = task.team, Shard(len(task.y), task.team)
+    counts = np.diff(shard.bounds).tolist()
+    start = None
+    if team.max(float(task.start is not None)):
+        ids, rows = task.start or (np.empty(0, dtype=np.int64), np.empty((0, task.m)))
+        start = team.join(shard.first + ids), team.join(rows)
+    if sp.issparse(task.X):
+        X = shard.take_sparse(np.arange(shard.n), task.X)
+    elif task.X.dtype.hasobject:
+        X = np.concatenate(team.collect(task.X))
+    else:
+        X = team.join(task.X, counts)
+    y, C = team.join(task.y, counts), team.join(task.C, counts)
+    return replace(task, X=X, y=y, C=C, start=start, team=SOLO)
