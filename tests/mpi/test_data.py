@@ -312,3 +312,16 @@ def test_different_parameters_are_refused_on_all_ranks():
         "C is 1.0 on rank 0 and 2.0 on rank 1",
         lambda team: KernelSVC(C=1.0 + team.rank, verbose=team.rank)._check_same_parameters(team),
     )
+
+
+@pytest.mark.parametrize("first", [1.0, 0.83, 0.0])
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_rank_0_may_have_a_smaller_slice(first, size):
+    """Every row is some rank's; the other ranks have equal slices, to one row."""
+    rows = np.arange(101)[:, None]
+    parts = run_ranks(size, lambda team: own_rows(team, "same", rows, None, None, first)[0])
+    np.testing.assert_array_equal(np.concatenate(parts), rows)
+    if size > 1:
+        assert abs(len(parts[0]) - first * 101 / size) <= 1
+        others = [len(part) for part in parts[1:]]
+        assert max(others) - min(others) <= 1

@@ -19,11 +19,12 @@ from ...system.team import Team
 _BYTES_AT_ONCE = 1 << 20
 
 
-def own_rows(team: Team, data: str, X: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]:
+def own_rows(team: Team, data: str, X: Any, y: Any, weight: Any, first: float = 1.0) -> tuple[Any, Any, Any]:
     """The rows of this process: of X, y and the sample weights, none of them checked yet.
 
-    If all processes were given the same arrays, each takes its slice, from row rank·n // size on. Otherwise
-    what it was given is its own. ``data`` says which, or "auto" to compare the arrays.
+    If all processes were given the same arrays, each takes its slice. The slices are equal, except that the
+    one of rank 0 is ``first`` times as large as that. Otherwise what it was given is its own. ``data`` says
+    which, or "auto" to compare the arrays.
     """
     if team.size == 1:
         return X, y, weight
@@ -34,8 +35,16 @@ def own_rows(team: Team, data: str, X: Any, y: Any, weight: Any) -> tuple[Any, A
     n = _same_length(team, X, y, weight)
     if n is None:  # nothing that has rows: validation says so
         return X, y, weight
-    part = slice(team.rank * n // team.size, (team.rank + 1) * n // team.size)
+    part = slice(_bound(team.rank, n, team.size, first), _bound(team.rank + 1, n, team.size, first))
     return _slice(X, part), _slice(y, part), _slice(weight, part)
+
+
+def _bound(rank: int, n: int, size: int, first: float) -> int:
+    """The first row of a rank's slice."""
+    if rank in (0, size):
+        return n * rank // size
+    own = int(first * n / size)
+    return own + (rank - 1) * (n - own) // (size - 1)
 
 
 def length(value: Any) -> int | None:
