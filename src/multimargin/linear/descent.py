@@ -183,8 +183,7 @@ class LinearFit:
             found = Pass(*self.native.go_on())
         else:
             visits = self.n if over_all else self._active
-            noise = float(np.finfo(self.weights.dtype).eps) * abs(self.dual)
-            found = self.rounds.run(self.native, self.problem, rule, visits, noise)
+            found = self.rounds.run(self.native, self.problem, rule, visits, self.weights, self.dual)
             self._active = found.active
             self._hoped += self.rounds.hoped
         self.dual += found.change
@@ -243,8 +242,6 @@ class LinearFit:
         elif self.exact is not self.weights:
             for mine, proved in self.layout.paired(self.weights, self.exact):
                 mine[:] = proved
-        if not self.alone:
-            self.native.share()
 
     def promote(self) -> bool:
         """Go on with float64 weights if float32 hides the rest; False if that cannot be done."""

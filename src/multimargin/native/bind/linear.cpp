@@ -186,38 +186,29 @@ auto go_on(Runner& self, Index pieces) {
   nb::gil_scoped_release released;
   require(pieces >= 1, "pieces must be at least 1");
   const PassResult r = std::visit([&](auto& runner) { return runner->go_on(pieces); }, self);
-  return std::tuple(r.visits, r.updates, r.active, r.violation, r.total, r.change, r.gap, r.own);
+  return std::tuple(r.visits, r.updates, r.active, r.violation, r.total, r.change, r.gap);
 }
 
-// The changes as an integer matrix: places, and the bits of the values.
-nb::object weight_changes(Runner& self, double stretch) {
-  return std::visit(
-      [&](auto& runner) {
-        using Change = typename std::decay_t<decltype(runner->changes(1.0))>::value_type;
-        using Key = decltype(Change::place);
-        std::vector<Change>* list;
-        {
-          nb::gil_scoped_release released;
-          require(runner->exchange() != nullptr, "the weights are not shared");
-          list = new std::vector<Change>(runner->changes(stretch));
-        }
-        nb::capsule owner(list, [](void* p) noexcept { delete static_cast<std::vector<Change>*>(p); });
-        return nb::cast(nb::ndarray<nb::numpy, Key>(list->data(), {list->size(), 2}, owner));
-      },
-      self);
+nb::ndarray<nb::numpy, std::int64_t> told_steps(Runner& self, double stretch) {
+  std::vector<std::int64_t> message;
+  {
+    nb::gil_scoped_release released;
+    message = std::visit(
+        [&](auto& runner) {
+          require(runner->shares(), "steps are not shared");
+          return runner->steps(stretch);
+        },
+        self);
+  }
+  return to_numpy(std::move(message));
 }
 
-double add_changes(Runner& self, const nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>& list) {
+void make_steps(Runner& self, const ConstVectorOf<std::int64_t>& message, double factor) {
   nb::gil_scoped_release released;
-  return std::visit(
+  std::visit(
       [&](auto& runner) {
-        using Change = typename std::decay_t<decltype(runner->changes(1.0))>::value_type;
-        require(runner->exchange() != nullptr, "the weights are not shared");
-        require(list.itemsize() * 2 == sizeof(Change) && length(list, 1) == 2, "changes must be those of a runner");
-        const Change* first = static_cast<const Change*>(list.data());
-        for (Index k = 0; k < length(list); ++k)
-          require(runner->exchange()->fits(first[k]), "changes must be of weights that there are");
-        return runner->exchange()->add(first, length(list));
+        require(runner->shares(), "steps are not shared");
+        runner->make(message.data(), length(message), factor);
       },
       self);
 }
@@ -259,14 +250,11 @@ void bind_linear(nb::module_& m) {
            "Begins a pass over all samples or the active ones.")
       .def("go_on", &go_on, "pieces"_a = 1,
            "Visits the first of so many equal pieces of what is left of the pass; returns (visits, updates, active, "
-           "violation, total, change of the dual, gap as far as seen, change of sum_i alpha_{i,y_i}) of the pass so "
-           "far.")
+           "violation, total, change of the dual, gap as far as seen) of the pass so far.")
       .def("share", [](Runner& self) { std::visit([](auto& runner) { runner->share(); }, self); },
-           "Share the weights, as they are now, with other processes.")
-      .def("changes", &weight_changes, "stretch"_a,
-           "What changed in the weights since the last exchange, over stretch, as rows of places and values; the "
-           "weights return to those of the last exchange.")
-      .def("add", &add_changes, "changes"_a.noconvert(), "Make changes; returns by how much |W|^2 / 2 grew.");
+           "Share steps with other processes from now on.")
+      .def("steps", &told_steps, "stretch"_a, "The steps since the last call, over stretch, as a message.")
+      .def("make", &make_steps, "message"_a.noconvert(), "factor"_a, "Make the steps of a message, factor times.");
 }
 
 }  // namespace multimargin::bind

@@ -43,7 +43,8 @@ class ClassWorker {
   }
 
   // w_r += delta_r x_i for the block's classes.
-  void add(Index i, const LinearStep& step) {
+  void add(Index i, const LinearStep& step) { add(reader_.read(i), step); }
+  void add(const LinearRow<W>& row, const LinearStep& step) {
     std::int32_t* listed = listed_.data();
     W* delta = delta_.data();
     const Index first = first_, classes = weights_.stride;
@@ -54,7 +55,7 @@ class ClassWorker {
       delta[count] = static_cast<W>(step.delta[c]);
       count += 0 <= r && r < classes;
     }
-    if (count > 0) weights_.add(reader_.read(i), listed, delta, count, spread_);
+    if (count > 0) weights_.add(row, listed, delta, count, spread_);
   }
 
   // Reads the next row and prefetches its weights.
@@ -89,6 +90,9 @@ class ClassWorkers {
   }
   void add(Index i, const LinearStep& step) {
     for (ClassWorker<W>& block : blocks_) block.add(i, step);
+  }
+  void add(const LinearRow<W>& row, const LinearStep& step) {
+    for (ClassWorker<W>& block : blocks_) block.add(row, step);
   }
   void announce(Index i) {
     for (ClassWorker<W>& block : blocks_) block.announce(i);

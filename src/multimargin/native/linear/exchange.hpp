@@ -1,92 +1,91 @@
-// What one process of a team tells the others about its steps: the weights that changed.
+// What one process of a team tells the others about its steps: the rows of the samples that moved, and how far.
 //
-// All processes have the same weights, and each makes steps for its own samples. `changes` lists by how much the
-// weights of this process changed since the last exchange, and takes the changes back. `add` makes those of all
-// processes, in the same order everywhere, so that the weights are equal again to the last bit. Only features of
-// samples that moved are looked at: an exchange costs as much as the steps since the last one, however many weights
-// there are.
+// A step is w_r += delta_r x_i for a few classes r. A message has the steps of a round one after the other, each as
+// (non-zeros, classes), delta, values, columns, classes, filled up to whole words. To make the steps of a message
+// costs a process as much as to make its own.
 #pragma once
 
-#include "linear/rows.hpp"
-#include "linear/weights.hpp"
+#include <cstring>
+
+#include "linear/class_worker.hpp"
+#include "linear/shard.hpp"
 
 namespace multimargin::linear {
 
 template <class W>
-class WeightExchange {
+class StepExchange {
  public:
-  using Key = std::conditional_t<std::is_same_v<W, float>, std::int32_t, std::int64_t>;
-  struct Change {
-    Key place;  // in the array of weights
-    W value;
-  };
+  using Word = std::int64_t;
 
-  WeightExchange(const LinearRows* rows, const LinearWeights<W>& weights)
-      : rows_(rows), weights_(weights), last_(weights.features * weights.classes()), seen_(weights.features) {
-    if (last_.size() > static_cast<std::size_t>(std::numeric_limits<Key>::max()))
-      throw std::invalid_argument("more than 2^31 - 1 weights: use dtype='float64'");
-    row_.reserve(rows->longest());
-    adopt();
+  StepExchange(const LabelledRows& task, ClassWorkers<W>* blocks) : task_(task), blocks_(blocks) {
+    if (task.rows->features() > std::numeric_limits<std::int32_t>::max())
+      throw std::invalid_argument("processes can share weights of at most 2^31 - 1 features");
+    row_.reserve(task.rows->longest());
   }
 
-  // Takes the weights as they are for those of all processes.
-  void adopt() { std::copy(weights_.values, weights_.values + last_.size(), last_.begin()); }
-
-  // The step of sample i will have to be told.
-  void note(Index i) {
-    rows_->load(i, row_);
-    row_.with_terms([&](const auto& terms) {
-      terms.each([&](W, Index feature) {
-        if (seen_[feature]) return;
-        seen_[feature] = true;
-        touched_.push_back(feature);
+  // Adds the steps of a log to a message, each over `stretch`.
+  void tell(const StepLog& log, double stretch, std::vector<Word>& message) {
+    log.each([&](Index i, const LinearStep& step) {
+      task_.rows->load(i, row_);
+      row_.with_terms([&](const auto& terms) {
+        const std::int32_t head[2] = {static_cast<std::int32_t>(terms.count), static_cast<std::int32_t>(step.count)};
+        const std::size_t first = message.size();
+        message.resize(first + words(terms.count, step.count));
+        char* at = reinterpret_cast<char*>(message.data() + first);
+        at = put(at, head, 2);
+        for (Index c = 0; c < step.count; ++c) {
+          const double delta = step.delta[c] / stretch;
+          at = put(at, &delta, 1);
+        }
+        at = put(at, terms.values, terms.count);
+        for (Index k = 0; k < terms.count; ++k) {
+          const auto column = static_cast<std::int32_t>(terms.columns[k]);
+          at = put(at, &column, 1);
+        }
+        put(at, step.classes, step.count);
       });
     });
   }
 
-  // The changes over `stretch`; the weights return to those of the last exchange.
-  std::vector<Change> changes(double stretch) {
-    std::vector<Change> list;
-    const W share = static_cast<W>(1.0 / stretch);
-    for (const Index feature : touched_) {
-      seen_[feature] = false;
-      for (Index b = 0; b < weights_.blocks; ++b) {
-        const Index first = (b * weights_.features + feature) * weights_.width;
-        for (Index k = first; k < first + weights_.width; ++k) {
-          if (weights_.values[k] == last_[k]) continue;
-          list.push_back({static_cast<Key>(k), share * (weights_.values[k] - last_[k])});
-          weights_.values[k] = last_[k];
-        }
-      }
+  // Makes the steps of a message, `factor` times.
+  void make(const Word* message, Index length, double factor) {
+    for (Index at = 0; at < length;) {
+      const auto* head = reinterpret_cast<const std::int32_t*>(message + at);
+      const Index count = head[0], classes = head[1], size = words(count, classes);
+      if (count < 0 || classes < 0 || at + size > length) throw std::invalid_argument("a message of steps is cut off");
+      const auto* delta = reinterpret_cast<const double*>(message + at + 1);
+      const auto* values = reinterpret_cast<const W*>(delta + classes);
+      const auto* columns = reinterpret_cast<const std::int32_t*>(values + count);
+      check(columns, count, task_.rows->features());
+      check(columns + count, classes, task_.m);
+      delta_.assign(delta, delta + classes);
+      for (double& change : delta_) change *= factor;
+      row_.refer(values, columns, count);
+      row_.add_constant(task_.rows->features() - 1, task_.rows->constant());
+      blocks_->add(row_, {columns + count, delta_.data(), classes});
+      at += size;
     }
-    touched_.clear();
-    return list;
-  }
-
-  // Makes changes; returns by how much |W|^2 / 2 grew.
-  double add(const Change* list, Index count) {
-    double growth = 0.0;
-    for (Index k = 0; k < count; ++k) {
-      W& weight = last_[list[k].place];
-      const double before = static_cast<double>(weight);
-      weight += list[k].value;
-      weights_.values[list[k].place] = weight;
-      growth += 0.5 * (static_cast<double>(weight) - before) * (static_cast<double>(weight) + before);
-    }
-    return growth;
-  }
-
-  bool fits(const Change& change) const {
-    return 0 <= change.place && static_cast<std::size_t>(change.place) < last_.size();
   }
 
  private:
-  const LinearRows* rows_;
-  LinearWeights<W> weights_;
-  std::vector<W> last_;  // the weights of all processes
-  std::vector<char> seen_;
-  std::vector<Index> touched_;  // features
+  static Index words(Index count, Index classes) {
+    const Index bytes = 8 + 8 * classes + static_cast<Index>(sizeof(W) + 4) * count + 4 * classes;
+    return (bytes + 7) / 8;
+  }
+  template <class T>
+  static char* put(char* at, const T* from, Index count) {
+    std::memcpy(at, from, sizeof(T) * static_cast<std::size_t>(count));
+    return at + sizeof(T) * static_cast<std::size_t>(count);
+  }
+  static void check(const std::int32_t* numbers, Index count, Index end) {
+    for (Index k = 0; k < count; ++k)
+      if (numbers[k] < 0 || numbers[k] >= end) throw std::invalid_argument("a message of steps is of another problem");
+  }
+
+  LabelledRows task_;
+  ClassWorkers<W>* blocks_;
   LinearRow<W> row_;
+  std::vector<double> delta_;
 };
 
 }  // namespace multimargin::linear

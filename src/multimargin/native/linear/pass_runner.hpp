@@ -33,7 +33,7 @@ class PassRunner {
   PassRunner(const LabelledRows& task, const LinearWeights<W>& weights, SparseDual* dual, const UpdateRule& update,
              std::uint64_t seed, bool together)
       : together_(together && has_openmp() && weights.blocks > 1), stride_(weights.classes()), task_(task),
-        weights_(weights), dual_(dual), blocks_(task, weights) {
+        dual_(dual), blocks_(task, weights) {
     const int parts = dual->parts();
     for (int t = 0; t < parts; ++t) {
       const std::uint64_t own_seed = seed + 2 * static_cast<std::uint64_t>(t);
@@ -48,21 +48,24 @@ class PassRunner {
   // Goes on without threads.
   void part() { together_ = false; }
 
-  // Shares the weights, as they are now, with other processes.
+  // Shares steps with other processes from now on.
   void share() {
-    if (exchange_)
-      exchange_->adopt();
-    else
-      exchange_ = std::make_unique<WeightExchange<W>>(task_.rows, weights_);
+    if (!exchange_) exchange_ = std::make_unique<StepExchange<W>>(task_, &blocks_);
   }
-  std::vector<typename WeightExchange<W>::Change> changes(double stretch) {
+  bool shares() const { return exchange_ != nullptr; }
+
+  // The steps since the last call, as a message.
+  std::vector<typename StepExchange<W>::Word> steps(double stretch) {
+    std::vector<typename StepExchange<W>::Word> message;
     for (auto& shard : shards_) {
-      for (const Index i : shard->moved()) exchange_->note(i);
-      shard->forget_moved();
+      exchange_->tell(shard->made(), stretch, message);
+      shard->made().clear();
     }
-    return exchange_->changes(stretch);
+    return message;
   }
-  WeightExchange<W>* exchange() { return exchange_.get(); }
+  void make(const typename StepExchange<W>::Word* message, Index length, double factor) {
+    exchange_->make(message, length, factor);
+  }
 
   // Begins a pass over all samples, or over those that are still active.
   void begin(bool all, PassRule rule) {
@@ -175,14 +178,13 @@ class PassRunner {
   bool together_;
   Index stride_;  // of scores_
   LabelledRows task_;
-  LinearWeights<W> weights_;
   const SparseDual* dual_;
   ClassWorkers<W> blocks_;
   std::vector<std::unique_ptr<LinearShard<W>>> shards_;
   AlignedBuffer<W> scores_;  // of a batch
   std::vector<W> tops_;      // of a batch: the largest score of each block
   Interrupt interrupt_;
-  std::unique_ptr<WeightExchange<W>> exchange_;  // if there are other processes
+  std::unique_ptr<StepExchange<W>> exchange_;  // if there are other processes
 };
 
 }  // namespace multimargin::linear

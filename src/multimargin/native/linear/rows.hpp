@@ -78,6 +78,7 @@ class LinearRows {
 
   Index rows() const { return n_; }
   Index features() const { return d_ + (constant_ != 0.0); }  // with the constant one
+  double constant() const { return constant_; }
 
   virtual Index longest() const = 0;  // most non-zeros of a row
   virtual void load(Index i, LinearRow<float>& row) const = 0;

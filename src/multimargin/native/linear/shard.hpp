@@ -19,7 +19,6 @@ struct PassResult {
   double total = 0.0;      // sum of all samples' violations, each as of the last look at the sample
   double change = 0.0;     // of the dual; with several threads, the sum of what each of them computed
   double gap = 0.0;        // sum of all samples' shares, each as of the last look at the sample
-  double own = 0.0;        // change of sum_i alpha_{i,y_i}
 
   void operator+=(const PassResult& part) {
     visits += part.visits;
@@ -29,7 +28,6 @@ struct PassResult {
     total += part.total;
     change += part.change;
     gap += part.gap;
-    own += part.own;
   }
 };
 
@@ -38,7 +36,7 @@ struct PassRule {
   double relax;      // of the step: 1 is exact
   double margin;     // of a pass over all samples: decides which are active afterwards
   bool shuffle;
-  bool notes;      // samples that move are listed
+  bool notes;      // steps are listed for other processes
   double stretch;  // of |x_i|^2 and of what a step adds to the weights (see LinearVisitor::step)
 };
 
@@ -59,13 +57,20 @@ class StepLog {
     ends_.push_back(classes_.size());
   }
 
-  template <class W>
-  void make(ClassWorker<W>& block) const {
+  // use(sample, step) for each of them.
+  template <class Use>
+  void each(Use use) const {
     std::size_t first = 0;
     for (std::size_t k = 0; k < samples_.size(); ++k) {
-      block.add(samples_[k], {classes_.data() + first, delta_.data() + first, static_cast<Index>(ends_[k] - first)});
+      const Index count = static_cast<Index>(ends_[k] - first);
+      use(samples_[k], LinearStep{classes_.data() + first, delta_.data() + first, count});
       first = ends_[k];
     }
+  }
+
+  template <class W>
+  void make(ClassWorker<W>& block) const {
+    each([&](Index i, const LinearStep& step) { block.add(i, step); });
   }
 
  private:
@@ -132,9 +137,8 @@ class LinearShard {
       if (visit(i, visitor_.look(i, scores + k * stride, tops[k]))) log_.push(i, visitor_.last_step());
     }
   }
-  // Samples that moved, as far as they are to be listed.
-  const std::vector<Index>& moved() const { return moved_; }
-  void forget_moved() { moved_.clear(); }
+  // Steps that were made and that other processes do not know yet.
+  StepLog& made() { return made_; }
 
   const StepLog& log() const { return log_; }
   void forget_steps() { log_.clear(); }
@@ -208,8 +212,7 @@ class LinearShard {
     waiting = {0, static_cast<std::uint8_t>(std::min(due, kMostDue)), 1, waiting.active};
     if (!visitor_.step(i, rule_.relax, rule_.stretch)) return false;
     ++result_.updates;
-    result_.own += visitor_.last_own();
-    if (rule_.notes) moved_.push_back(i);
+    if (rule_.notes) made_.push(i, visitor_.last_step());
     result_.change += visitor_.last_change();
     return true;
   }
@@ -226,7 +229,7 @@ class LinearShard {
   PassRule rule_{};
   PassResult result_;
   StepLog log_;
-  std::vector<Index> moved_;
+  StepLog made_;
 };
 
 }  // namespace multimargin::linear

@@ -77,10 +77,9 @@ class LinearVisitor {
     return with_count(gather(i, task_.y[i]), [&](auto count) { return step_of(count, i, relax, stretch); });
   }
 
-  // The last step, and the changes of the dual objective and of the label's coefficient.
+  // The last step, and the change of the dual objective.
   const LinearStep& last_step() const { return step_; }
   double last_change() const { return change_; }
-  double last_own() const { return own_; }  // of alpha_{i,y_i}
 
  private:
   static constexpr double kMostNoise = 1e-6;  // of C: a larger change is a step, however short the row is
@@ -110,7 +109,6 @@ class LinearVisitor {
       kept += next[c] != 0.0;
     }
     if (!moved) return false;
-    own_ = next[0] - alpha[0];
     dual_->set(i, next[0], entries_.data(), kept);
     step_ = {changed_.data(), G, changed};
     change_ = change;
@@ -164,7 +162,7 @@ class LinearVisitor {
   CrammerSinger machine_;
   const W* scores_ = nullptr;  // of the current sample
   double most_ = kInfinity;
-  double top_ = 0.0, low_ = 0.0, gain_ = 0.0, change_ = 0.0, own_ = 0.0;
+  double top_ = 0.0, low_ = 0.0, gain_ = 0.0, change_ = 0.0;
   LinearStep step_{};
   std::vector<double> G_, alpha_;
   std::vector<std::int32_t> classes_, changed_;
