@@ -26,6 +26,7 @@ import numpy as np
 
 from multimargin.engines.cpu.layouts import Layout
 from multimargin.kernels import RBF
+from multimargin.methods import METHODS
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.checks.mpi import parameters, prepared
@@ -40,6 +41,7 @@ OFF = 0.20
 RANKS = (1, 2, 3, 4)
 SOLVERS = ("auto", "pdasmc")
 RUNS = (("mnist", 10_000), ("mnist", 20_000), ("letter", None))
+CACHE = 2500.0  # MB of every rank: whether the last block of all support vectors fits depends on it
 SMALL = 5_000  # rows of mnist for growth, and for messages in a round
 FAR_RANKS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 FAR_ROWS = (60_000, 1_000_000, 10_000_000)
@@ -85,7 +87,7 @@ def calibrated(report: Report, repeats: int) -> tuple[Calibration, dict[str, Cou
     per_round = {s: fits[s, 2]["messages"] / fits[s, 2]["iterations"] for s in SOLVERS}
     here = Network("memory of one host", cost["latency"], 1 / cost["transfer"])
     own = Calibration(cost["message"], cost["byte"], share, per_round, here, {})
-    small = {solver: Counts.of(fits[solver, 1], *shape) for solver in SOLVERS}
+    small = {solver: Counts.of(fits[solver, 1], *shape, METHODS[solver].first_share) for solver in SOLVERS}
     for solver, counts in small.items():
         guess = predict(counts, own.costs(fits[solver, 1], counts, convert, solver), 2, per_round[solver])
         own.rest[solver] = max(0.0, fits[solver, 2].work - guess.cpu) / counts.rounds
@@ -108,7 +110,7 @@ def measured(name: str, rows: int | None, teams: tuple[int, ...], repeats: int) 
     with Ranks(problem.splits[0]) as ranks:
 
         def turn(key: Any) -> float:
-            fits[key].append(ranks.fit(key[1], **parameters(problem, key[0])))
+            fits[key].append(ranks.fit(key[1], **parameters(problem, key[0], cache_size=CACHE)))
             return fits[key][-1].work
 
         take_turns(fits, turn, repeats)
@@ -137,7 +139,7 @@ def check_run(report: Report, table: Table, text: str, found: tuple, own: Calibr
     (fits, shape, convert), known = found, {}
     for solver in SOLVERS:
         one = fits[solver, 1]
-        counts = Counts.of(one, *shape)
+        counts = Counts.of(one, *shape, METHODS[solver].first_share)
         costs = own.costs(one, counts, convert, solver)
         known[solver] = counts, costs
         report.keep("costs", {"run": text, "solver": solver} | asdict(costs) | {"counts": asdict(counts)})

@@ -47,16 +47,18 @@ class Counts:
     support: float
     proofs: float
     inner: float  # inner iterations
+    first: float = 1.0  # samples of the first rank of a team, in units of an equal share
 
     @classmethod
-    def of(cls, fit: Any, n: int, m: int, row: float) -> Counts:
-        """From a fit on one rank (or any fit, for what ranks share)."""
+    def of(cls, fit: Any, n: int, m: int, row: float, first: float = 1.0) -> Counts:
+        """From a fit on one rank."""
         support = len(fit["coefficients"]["support"])
         same = ("selections", "asked", "visits", "gathered", "alone", "large", "kept", "solved", "converted")
         return cls(
             n=n,
             m=m,
             row=row,
+            first=first,
             rounds=fit["iterations"],
             rows=fit["rows"],
             updated=fit.total("updated"),
@@ -155,28 +157,33 @@ def received(c: Counts, ranks: int, shared_solve: bool = False) -> float:
     return choose + rows + block + solution + proof + inner + AGREED * SLOT * c.rounds
 
 
+def _divided(c: Counts, cost: Costs, part: float, ranks: int) -> float:
+    """CPU seconds of a rank with ``part`` samples for the work that is divided."""
+    rows = c.rows * part + (0.0 if ranks == 1 else c.large / ranks)
+    each = (
+        cost.update * c.updated / c.n + cost.select * c.selections + cost.proof_value * c.proofs * c.support
+    )
+    return cost.row_value * rows + (each + cost.setup) * part
+
+
 def predict(
     c: Counts, cost: Costs, ranks: int, per_round: float, *, shared_solve: bool = False
 ) -> Prediction:
     """One of ``ranks`` ranks; ``per_round`` messages in a round, and one in a shared inner iteration."""
-    part, mine = c.n / ranks, ranks if shared_solve else 1
+    mine = ranks if shared_solve else 1
+    first = c.n if ranks == 1 else c.first * c.n / ranks
+    divided = _divided(c, cost, first, ranks)
     blocks = cost.block_value * (c.gathered / mine + c.large + c.kept)
-    divided = (
-        cost.row_value * c.rows * part
-        + cost.update * c.updated / ranks
-        + cost.select * c.selections * part
-        + cost.proof_value * c.proofs * c.support * part
-        + cost.setup * part
-    )
-    if ranks > 1:  # one rank finds these values in its rows
-        divided += cost.row_value * c.large / ranks
-        blocks += cost.row_value * (c.alone / mine + c.kept * first_share(c, ranks))
     solve = c.inner * (cost.product / mine + cost.rest)
     bytes_, messages, talk = received(c, ranks, shared_solve), 0.0, 0.0
-    if ranks > 1:
+    if ranks > 1:  # one rank finds these values in its rows
+        blocks += cost.row_value * (c.alone / mine + c.kept * first_share(c, ranks))
         blocks += cost.convert * c.converted
         messages = c.rounds * per_round + (c.inner if shared_solve else 0.0)
         talk = cost.byte * bytes_ + cost.message * messages + cost.round * c.rounds
+        other = _divided(c, cost, (c.n - first) / (ranks - 1), ranks)
+        if c.kept and other > divided + blocks + solve:  # the others have more to do than the first
+            return Prediction(other, 0.0, 0.0, talk, bytes_, messages)
     return Prediction(divided, blocks, solve, talk, bytes_, messages)
 
 
@@ -209,7 +216,7 @@ class Growth:
         exponents = {}
         for field in fields(Counts):
             values = np.array([getattr(c, field.name) for c in measured], dtype=float)
-            steady = field.name in ("n", "m", "row") or (values <= 0).any()
+            steady = field.name in ("n", "m", "row", "first") or (values <= 0).any()
             exponents[field.name] = 0.0 if steady else float(np.polyfit(logs, np.log(values), 1)[0])
         return cls(max(measured, key=lambda c: c.n), exponents)
 

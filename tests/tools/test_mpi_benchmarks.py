@@ -132,6 +132,18 @@ def test_bytes_of_a_fit_do_not_depend_on_n():
     assert rows == pytest.approx(100 * COUNTS.samples)
 
 
+def test_the_first_rank_has_fewer_samples_if_it_solves_for_all():
+    counts = replace(COUNTS, first=0.5)
+    less, equal = predict(counts, COSTS, 2, 0.0), predict(COUNTS, COSTS, 2, 0.0)
+    assert less.divided < equal.divided
+    assert less.blocks == equal.blocks
+    free = replace(COSTS, block_value=0.0, product=0.0, rest=0.0, convert=0.0)
+    rest = predict(replace(counts, alone=0, kept=1e-9), free, 2, 0.0)  # the other rank is the slower one
+    assert rest.cpu == pytest.approx(
+        1.5 * predict(replace(COUNTS, alone=0, kept=0), free, 2, 0.0).cpu, rel=0.01
+    )
+
+
 def test_columns_of_a_kept_block_travel_if_ranks_have_short_parts_of_rows():
     assert first_share(COUNTS, 4) == 1  # 250 samples per rank, a block of 150
     assert first_share(COUNTS, 40) == pytest.approx((50 / 150) ** 2)
