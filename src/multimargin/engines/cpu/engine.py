@@ -68,6 +68,7 @@ class CpuEngine(Engine):
         self.n, self.m, self.offset = self.shard.n, task.m, task.offset
         self.profile = Profile()
         self._leap: Leap | None = None
+        self._uniform = self.team.uniform and len(set(self.team.collect(options.n_threads))) == 1
         with self.profile.phase("memory"):
             self._make_rows(options)
             self.diagonal = exact_diagonal(task, self.rows.diagonal())
@@ -206,7 +207,7 @@ class CpuEngine(Engine):
         then the others wait. Processes that solve the same block may share its products.
         """
         self._invite(W)
-        alike = not keep and self.team.uniform and math.isinf(self.deadline)
+        alike = not keep and self._uniform and math.isinf(self.deadline)
         if alike and blocks.shares(W, inner):
             block: Block = blocks.shared(W)
         else:

@@ -39,6 +39,7 @@ class ColumnsEngine(CpuEngine):
     def __init__(self, task: Task, options: EngineOptions) -> None:
         super().__init__(_whole(task), options)
         self.team = task.team  # its ranks decide together; each has all samples, as in one process
+        self._uniform = self.team.uniform and len(set(self.team.collect(options.n_threads))) == 1
         self._owner = np.full(self.n, -1)  # the rank that keeps the column of each sample
         self._columns = 0  # given to ranks so far
 
@@ -46,7 +47,7 @@ class ColumnsEngine(CpuEngine):
     def improve(self, W: IntArray, inner: InnerSolver, aim: Aim, keep: bool = False) -> Improvement:
         if len(W) > self.rows.budget.largest_block:
             self.blocks.once(W)  # says what would fit
-        alike = self.team.uniform and math.isinf(self.deadline)
+        alike = self._uniform and math.isinf(self.deadline)
         block = self._shared_block(W, whole=not (alike and inner.by_products))
         try:
             steps = self._solve(inner, block, aim) if alike else self._solve_by_first(inner, block, aim)
