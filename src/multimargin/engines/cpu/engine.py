@@ -207,6 +207,7 @@ class CpuEngine(Engine):
         then the others wait. Processes that solve the same block may share its products.
         """
         self._invite(W)
+        keep = keep or blocks.by_first(W, inner)
         alike = not keep and self._uniform and math.isinf(self.deadline)
         if alike and blocks.shares(W, inner):
             block: Block = blocks.shared(W)

@@ -1,9 +1,9 @@
 """The kernel block of a working set on a team, whose processes have only parts of kernel rows.
 
 A set for once: every process puts the same block together. The values between samples of the last set are
-kept. The others come from the samples themselves, which are guests, or, if the set is large, from the columns
-that each process has. A solver that needs nothing but products with the block may share it: then each process
-has the columns of the samples that it holds, and its part of a product (Niu & Yuan, Algorithm 5).
+kept. The others come from the samples themselves, which are guests. A solver that needs nothing but products
+with the block may share it: then each process has the columns of the samples that it holds, and its part of a
+product (Niu & Yuan, Algorithm 5). Other large sets are treated as growing ones.
 
 A growing set: the first process alone has the block. If a process's part of a row is longer than half of the
 block's, the first process computes the values itself. Else it gets them from the processes that hold the
@@ -28,9 +28,8 @@ from .blocks import Blocks
 from .kept_block import KeptBlock
 from .row_store import chunks
 
-_BY_ALL = 1000  # samples of a set for once above which the processes share the work of its block
+_LARGE = 1000  # samples of a set for once above which the first process solves it, unless products suffice
 _WORTH_A_MESSAGE = 1e7  # multiplications of a product with a block
-_OldNew = tuple[IntArray, IntArray]
 
 
 class _Values(NamedTuple):
@@ -62,51 +61,64 @@ class TeamBlocks(Blocks):
     def _is_first(self) -> bool:
         return self._shard.team.rank == 0
 
+    def by_first(self, W: IntArray, inner: InnerSolver) -> bool:
+        """Whether a set for once is so large that the first process should have its block."""
+        return len(W) > _LARGE and not inner.by_products
+
     def shares(self, W: IntArray, inner: InnerSolver) -> bool:
         """Whether the processes should share the products of a set for once."""
         return inner.by_products and len(W) ** 2 * self.state.m >= _WORTH_A_MESSAGE
 
     # -- a set for once ------------------------------------------------------------------------------
+    def once(self, W: IntArray) -> Block:
+        return super().once(self._old_first(self._whole, W))
+
     def _gathered(self, W: IntArray) -> np.ndarray:
-        K, (old, new), _ = self._from_last(self._whole, W, W)
-        by_all = len(W) > _BY_ALL or self.rows.values.task.kernel.pairwise
-        between = partial(self._columns_of_all, W) if by_all else self.rows.table(W)
+        K, old, _ = self._from_last(self._whole, W, W)
+        new = np.arange(old, len(W))
+        pairwise = self.rows.values.task.kernel.pairwise
+        between = partial(self._columns_of_all, W) if pairwise else self.rows.table(W)
         for part in chunks(new, self._rows_at_once(len(W))):
             K[part] = between(W[part])
-        K[np.ix_(old, new)] = K[np.ix_(new, old)].T
+        K[:old, old:] = K[old:, :old].T
         self._whole = _Values(W, W, K)
         return K
 
     @timed("memory")
     def shared(self, W: IntArray) -> SharedBlock:
         """The block of a set that will not come again, of which each process has its columns."""
+        W = self._old_first(self._part, W)
         places, here = self._shard.mine(W)
         columns = W[places]
-        K, (old, new), (_, new_columns) = self._from_last(self._part, W, columns)
-        for part in chunks(new, self._rows_at_once(len(W))):
+        K, old, old_columns = self._from_last(self._part, W, columns)
+        for part in chunks(np.arange(old, len(W)), self._rows_at_once(len(W))):
             K[part] = self.rows.against(W[part], here)
-        if len(new_columns):
-            for part in chunks(old, self._rows_at_once(len(W))):
-                K[np.ix_(part, new_columns)] = self.rows.against(W[part], here[new_columns])
+        if old_columns < len(columns):
+            for part in chunks(np.arange(old), self._rows_at_once(len(W))):
+                K[part, old_columns:] = self.rows.against(W[part], here[old_columns:])
         self._part = _Values(W, columns, K)
         block = self._block(W, K)
         K[places, np.arange(len(here))] = block.diagonal[places]
         return SharedBlock(**vars(block), exchange=partial(self._shard.take, W))
 
-    def _from_last(
-        self, last: _Values | None, W: IntArray, columns: IntArray
-    ) -> tuple[np.ndarray, _OldNew, _OldNew]:
+    def _old_first(self, last: _Values | None, W: IntArray) -> IntArray:
+        """The same samples, those of the last block first: so their values are copied fast."""
+        if last is None or len(W) == 1:
+            return W
+        old = np.isin(W, last.rows, assume_unique=True)
+        return np.concatenate([W[old], W[~old]])
+
+    def _from_last(self, last: _Values | None, W: IntArray, columns: IntArray) -> tuple[np.ndarray, int, int]:
         """Values of ``W`` against ``columns``, as far as the last block has them.
 
-        Also which of ``W`` and which of ``columns`` are old and new: all values of what is old are there.
+        Also how many of ``W`` and of ``columns`` it has, which come first.
         """
         K = np.empty((len(W), len(columns)), dtype=self.dtype)
-        last = last or _Values(W[:0], W[:0], K[:0, :0])
-        _, old, at = np.intersect1d(W, last.rows, assume_unique=True, return_indices=True)
-        _, here, at_column = np.intersect1d(columns, last.columns, assume_unique=True, return_indices=True)
-        K[np.ix_(old, here)] = last.K[np.ix_(at, at_column)]
-        new = np.setdiff1d(np.arange(len(W)), old)
-        return K, (old, new), (here, np.setdiff1d(np.arange(len(columns)), here))
+        if last is None:
+            return K, 0, 0
+        rows, at = _places(last.rows, W), _places(last.columns, columns)
+        K[: len(rows), : len(at)] = last.K.take(rows, axis=0).take(at, axis=1)
+        return K, len(rows), len(at)
 
     def _columns_of_all(self, columns: IntArray, ids: IntArray) -> np.ndarray:
         """Kernel values of ``ids`` against ``columns``, which each process computes for those it holds."""
@@ -163,3 +175,11 @@ class TeamBlocks(Blocks):
         """Compute kernel rows that the step will need if the samples move, as those of a growing set do."""
         if not self._is_lazy and len(block.W) <= self.rows.cache.capacity:
             self.rows.load(block.W[self.rows.cache.peek(block.W) < 0])
+
+
+def _places(known: IntArray, ids: IntArray) -> IntArray:
+    """Places of ``ids`` among ``known``, for the first of them that are."""
+    order = np.argsort(known)
+    at = np.minimum(np.searchsorted(known, ids, sorter=order), len(known) - 1)
+    places = order[at] if len(known) else order
+    return np.asarray(places[: np.count_nonzero(known[places] == ids[: len(places)])])
