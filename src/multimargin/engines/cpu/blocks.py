@@ -107,7 +107,7 @@ class Blocks:
             between = self.rows.table(W[unknown])
         for part in chunks(unknown, self._rows_at_once(len(W))):
             K[np.ix_(part, known)] = K[np.ix_(known, part)].T
-            K[np.ix_(part, unknown)] = between(W[part])
+            K[np.ix_(part, unknown)] = between(W[part], len(unknown))
         return K
 
     def _rows_at_once(self, columns: int) -> int:
@@ -191,7 +191,7 @@ class Blocks:
         between = self.rows.table(everyone)
         for part in chunks(new, self._rows_at_once(len(everyone))):
             count = len(kept.members) + len(part)
-            kept.extend_by(part, between(part)[:, :count], self.options.n_threads)
+            kept.extend_by(part, between(part, count), self.options.n_threads)
             self._exact_diagonal(kept, len(part))
 
     def _exact_diagonal(self, kept: KeptBlock, added: int) -> None:

@@ -27,6 +27,8 @@ from .scores import LaidOutScorer, SupportScorer
 
 _VALUES_AT_ONCE = 1 << 22  # kernel values that Python holds at a time
 
+Table = Callable[[IntArray, int], np.ndarray]
+
 
 def row_dtype(task: Task, options: EngineOptions, n: int) -> np.dtype[Any]:
     """The precision of kernel rows, of ``n`` samples in all.
@@ -83,8 +85,8 @@ class KernelValues(ABC):
         """Values of ``ids`` against some samples of this process, given by their numbers here."""
 
     @abstractmethod
-    def table(self, columns: IntArray) -> Callable[[IntArray], np.ndarray]:
-        """A function that gives the values of some ids against ``columns``."""
+    def table(self, columns: IntArray) -> Table:
+        """A function that gives the values of some ids against the first so many of ``columns``."""
 
     @abstractmethod
     def scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:
@@ -131,12 +133,17 @@ class PythonValues(KernelValues):
     def against(self, ids: IntArray, here: IntArray) -> np.ndarray:
         return np.ascontiguousarray(self._values(ids, here), dtype=self.dtype)
 
-    def table(self, columns: IntArray) -> Callable[[IntArray], np.ndarray]:
+    def table(self, columns: IntArray) -> Table:
         guests = self.guests
         if guests is None:
-            return lambda ids: self.against(ids, columns)
+            return lambda ids, count: self.against(ids, columns[:count])
         rows, kernel, offset = guests.rows(columns), self.task.kernel, self.task.offset
-        return lambda ids: (kernel.between(guests.rows(ids), rows) + offset).astype(self.dtype, copy=False)
+
+        def between(ids: IntArray, count: int) -> np.ndarray:
+            values = kernel.between(guests.rows(ids), rows[:count]) + offset
+            return np.ascontiguousarray(values, dtype=self.dtype)
+
+        return between
 
     def scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:
         S = np.zeros((self.width, coef.shape[1]))
@@ -182,10 +189,11 @@ class NativeValues(KernelValues):
         guests = self.guests
         return self._samples.take(ids) if guests is None else self._layout.samples(guests.rows(ids))
 
-    def _block(self, ids: IntArray, columns: _core.Samples) -> np.ndarray:
+    def _block(self, ids: IntArray, columns: _core.Samples, count: int) -> np.ndarray:
+        """The values of ``ids`` against the first ``count`` of ``columns``."""
         X, rows = self._named(ids)
-        K, out = np.empty((len(ids), columns.n), dtype=self.dtype), np.arange(len(ids))
-        _core.kernel_block(self._spec, X, rows, columns, 0, columns.n, K, out, self.n_threads)
+        K, out = np.empty((len(ids), count), dtype=self.dtype), np.arange(len(ids))
+        _core.kernel_block(self._spec, X, rows, columns, 0, count, K, out, self.n_threads)
         return K
 
     def fill(self, ids: IntArray, store: np.ndarray, slots: IntArray) -> None:
@@ -193,11 +201,11 @@ class NativeValues(KernelValues):
         _core.kernel_block(self._spec, X, rows, self._samples, 0, self.width, store, slots, self.n_threads)
 
     def against(self, ids: IntArray, here: IntArray) -> np.ndarray:
-        return self._block(ids, self._samples.take(here))
+        return self._block(ids, self._samples.take(here), len(here))
 
-    def table(self, columns: IntArray) -> Callable[[IntArray], np.ndarray]:
+    def table(self, columns: IntArray) -> Table:
         samples = self._only(columns)
-        return lambda ids: self._block(ids, samples)
+        return lambda ids, count: self._block(ids, samples, count)
 
     def row_by_row(self, ids: IntArray) -> _core.WorkingSetKernel:
         """The kernel between ``ids``, for native solvers that compute the rows they need."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from ... import _core
 from ...run.profile import Profile, timed
 from ...system.typing import FloatArray, IntArray
 from ..budget import Budget
-from .kernel_values import KernelValues
+from .kernel_values import KernelValues, Table
 from .row_cache import RowCache
 
 
@@ -73,14 +73,17 @@ class RowStore:
         self.values.fill(ids, store, slots)
         self.computed += len(ids)
 
-    def table(self, columns: IntArray) -> Callable[[IntArray], np.ndarray]:
-        """A function that gives kernel values of some ids against ``columns`` only; nothing is kept."""
+    def table(self, columns: IntArray) -> Table:
+        """A function of ids and a count: kernel values against the first so many of ``columns``.
+
+        Nothing is kept.
+        """
         with self.profile.phase("kernel rows"):
             values = self.values.table(columns)
 
-        def between(ids: IntArray) -> np.ndarray:
+        def between(ids: IntArray, count: int) -> np.ndarray:
             with self.profile.phase("kernel rows"):
-                return values(ids)
+                return values(ids, count)
 
         return between
 

@@ -76,10 +76,12 @@ class TeamBlocks(Blocks):
     def _gathered(self, W: IntArray) -> np.ndarray:
         K, old, _ = self._from_last(self._whole, W, W)
         new = np.arange(old, len(W))
-        pairwise = self.rows.values.task.kernel.pairwise
-        between = partial(self._columns_of_all, W) if pairwise else self.rows.table(W)
-        for part in chunks(new, self._rows_at_once(len(W))):
-            K[part] = between(W[part])
+        if self.rows.values.task.kernel.pairwise:
+            K[new] = self._columns_of_all(W, W[new])
+        else:
+            between = self.rows.table(W)
+            for part in chunks(new, self._rows_at_once(len(W))):
+                K[part] = between(W[part], len(W))
         K[:old, old:] = K[old:, :old].T
         self._whole = _Values(W, W, K)
         return K

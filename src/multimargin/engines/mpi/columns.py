@@ -62,7 +62,11 @@ class ColumnsEngine(CpuEngine):
         first = sum(counts[: self.team.rank])
         mine = np.arange(first, first + counts[self.team.rank])
         diagonal = self.diagonal[W]
-        K = self.rows.table(W[mine])(W) if len(mine) else np.empty((len(W), 0), dtype=self.values.dtype)
+        K = (
+            self.rows.table(W[mine])(W, len(mine))
+            if len(mine)
+            else np.empty((len(W), 0), dtype=self.values.dtype)
+        )
         K[mine, np.arange(len(mine))] = diagonal[mine]
         if whole:
             K = self.team.join(np.ascontiguousarray(K.T), counts)
