@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.lib.traffic import CANDIDATE, REAL, VALUE
+from benchmarks.workers.tally import SMALL
 
 FACTS = 24  # bytes that travel with a row of X: label, cost, diagonal entry
 MEASURES = 24  # bytes per rank of a selection
@@ -64,10 +65,17 @@ class Counts:
             updated=fit.total("updated"),
             support=support,
             samples=fit["samples"],
-            inner=fit["inner"],
+            inner=_inner(fit),
             proofs=fit.total("proof_values") / (n * support),
             **{name: fit[name] for name in same},
         )
+
+
+def _inner(fit: Any) -> int:
+    """Inner iterations; those of the last block of all support vectors are of another kind."""
+    if not fit["gathered"]:
+        return int(fit["inner"])
+    return int(sum(state["inner"] for state in fit["rounds"] if state["working_set"] <= SMALL))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from benchmarks.lib.cost_model import (
     Counts,
     Growth,
     Network,
+    _inner,
     efficiency,
     first_share,
     limit_of,
@@ -106,6 +107,12 @@ COSTS = Costs(
     rest=1e-3,
     convert=1e-6,
 )
+
+
+def test_inner_iterations_of_the_last_large_block_are_of_another_kind():
+    rounds = [{"working_set": 40, "inner": 7}, {"working_set": 5000, "inner": 900}]
+    assert _inner({"gathered": 1600, "inner": 907, "rounds": rounds}) == 7
+    assert _inner({"gathered": 0, "inner": 907, "rounds": rounds}) == 907  # blocks that are kept
 
 
 def test_divided_work_is_divided_and_the_solve_is_not():
