@@ -16,15 +16,15 @@ template <class Machine, class T>
 class ListedVariables {
  public:
   // Lists the classes of every sample that can move soon (Machine::listed). A sample with too few of them to move is
-  // left out. The kernel blocks of the classes are copied to `room`. If they do not fit, or have more entries than K
-  // itself, all variables are listed and all classes use K.
+  // left out. Kernel rows of single classes are copied to `room`. If the kernel blocks of all classes do not fit there,
+  // or have more entries than K itself, all variables are listed and all classes use K.
   ListedVariables(const Subproblem<T>& b, double width, T* room, Index room_size)
-      : b_(checked(b)), samples_(b.q), classes_(b.m) {
+      : b_(checked(b)), samples_(b.q), classes_(b.m), room_(room) {
     list(width);
     Index entries = 0;
     for (const Class& c : classes_) entries += c.size * c.size;
     if (entries < b.q * b.q && entries <= room_size)
-      split_kernel(room);
+      list_members();
     else
       list_all();
     load();
@@ -83,12 +83,12 @@ class ListedVariables {
     double alpha;
     std::int32_t at;         // where its gradient is, in G_
     std::uint32_t r : 30;    // class
-    std::uint32_t uses : 2;  // of its kernel row: 0, 1 or more; with more the row has been copied to room
+    std::uint32_t uses : 2;  // of its kernel row: 0, 1 or more; with more the row has been copied
   };
   struct Class {
-    Index size = 0;     // samples that have the class
-    Index first = 0;    // where their gradient starts
-    T* room = nullptr;  // for their kernel block; null: the rows of K itself
+    Index size = 0;      // samples that have the class
+    Index first = 0;     // where their gradient starts
+    bool whole = false;  // all samples have it, so that it uses the rows of K itself
     std::vector<std::int32_t> members;
   };
 
@@ -121,7 +121,7 @@ class ListedVariables {
   void list_all() {
     variables_.clear();
     for (Index i = 0; i < b_.q; ++i) append(i, [](Index) { return true; });
-    for (Class& c : classes_) c = {b_.q, 0, nullptr, {}};
+    for (Class& c : classes_) c = {b_.q, 0, true, {}};
   }
 
   template <class Listed>
@@ -139,12 +139,8 @@ class ListedVariables {
     s.count = 0;
   }
 
-  void split_kernel(T* room) {
-    for (Class& c : classes_) {
-      c.room = room;
-      room += c.size * c.size;
-      c.members.reserve(c.size);
-    }
+  void list_members() {
+    for (Class& c : classes_) c.members.reserve(c.size);
     for (Index i = 0; i < b_.q; ++i)
       for_variables(
           i, [&](const Variable& variable) { classes_[variable.r].members.push_back(static_cast<std::int32_t>(i)); });
@@ -160,6 +156,7 @@ class ListedVariables {
       total += c.size + kGap;
     }
     G_.resize(total);
+    copies_.resize(total);
     for (Index i = 0; i < b_.q; ++i) {
       const Sample& s = samples_[i];
       for (Index p = s.first; p < s.first + s.count; ++p) {
@@ -171,16 +168,21 @@ class ListedVariables {
   }
 
   // G += K[i, members of the class] delta. A kernel row is copied at its second use, because many are used only once.
+  // Copies lie one behind the other: memory that is touched for the first time costs more than the copy.
   void step(Index i, Variable& variable, const Class& r, double delta, double* G) {
     const T* row = b_.K + i * b_.K_stride;
-    if (!r.room) return add_scaled(row, r.size, delta, G);
+    if (r.whole) return add_scaled(row, r.size, delta, G);
     if (variable.uses == 0) {
       variable.uses = 1;
       return add_gathered(row, r.members.data(), r.size, delta, G);
     }
-    T* copy = r.room + (variable.at - r.first) * r.size;
-    if (variable.uses == 1) gather_row(row, r.members.data(), r.size, copy);
-    variable.uses = 2;
+    T*& copy = copies_[variable.at];
+    if (variable.uses == 1) {
+      copy = room_;
+      room_ += r.size;
+      gather_row(row, r.members.data(), r.size, copy);
+      variable.uses = 2;
+    }
     add_scaled(copy, r.size, delta, G);
   }
 
@@ -194,6 +196,8 @@ class ListedVariables {
   std::vector<Class> classes_;
   std::vector<Variable> variables_;  // sample after sample
   std::vector<double> G_;            // class after class
+  T* room_;                          // for the next copy of a kernel row
+  std::vector<T*> copies_;           // of kernel rows, by where the gradient of the variable is
 };
 
 }  // namespace multimargin::solvers
