@@ -35,7 +35,7 @@ def test_msvm2_certifies_costs_near_the_ends_of_float64(C, engine):
 def test_a_negative_primal_is_no_small_gap():
     """With an indefinite kernel the primal may be negative."""
     method = Decomposition(Gain(q=10), FrankWolfe(), stop="gap")
-    run = Run(method, engine=None, monitor=None, tol=1e-3, rng=None, keep=False)
+    run = Run(method, engine=None, monitor=None, tol=1e-3, rng=None, keep=False, checkpoint=None)
     assert run.left(Certificate(1.0, 1.0, primal=-2.0, dual=5.0, gap=3.0)) == np.inf
     assert run.left(Certificate(1.0, 1.0, primal=0.0, dual=3.0, gap=3.0)) == np.inf
     assert run.left(Certificate(0.0, 0.0, primal=0.0, dual=0.0, gap=0.0)) == 0
