@@ -8,13 +8,23 @@ from hypothesis import strategies as st
 from multimargin.engines import CpuEngine, EngineOptions
 from multimargin.engines.base import Task
 from multimargin.engines.cpu.kept_block import KeptBlock
-from multimargin.kernels import RBF
+from multimargin.inner import CoordinateDescent, ProjectedGradient
+from multimargin.kernels import RBF, Laplacian, Linear
 from multimargin.problems import PROBLEMS
+from multimargin.system.fixed_point import FIXED_POINT, decoded, encoded
+from multimargin.system.memory import WHOLE_SAMPLES
 
 
 def matrix(n, dtype=np.float64, seed=0):
     A = np.random.default_rng(seed).normal(size=(n, n))
     return np.ascontiguousarray(A + A.T, dtype=dtype)
+
+
+def bounded(n, dtype=np.float32):
+    """A matrix like that of a bounded kernel; some values are outside by rounding."""
+    K = np.exp(-np.abs(matrix(n)))
+    K.flat[::7] = np.float32(1 + 1e-7)
+    return ((K + K.T) / 2).astype(dtype)
 
 
 def take_in(kept, K, W, how="rows", chunk=None, seed=0):
@@ -59,15 +69,69 @@ def test_any_sequence_of_working_sets(dtype, data, n, seed):
         assert idle <= KeptBlock.IDLE_SHARE * len(W)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("how", ["rows", "columns"])
+def test_fixed_point_values_are_those_of_the_rows(how, dtype):
+    K = bounded(60, dtype)
+    kept = KeptBlock(60, 60, FIXED_POINT)
+    rng = np.random.default_rng(0)
+    for size in (20, 35, 30, 60):
+        W = rng.permutation(60)[:size]
+        take_in(kept, K, W, how, 7)
+        values = K[np.ix_(kept.members, kept.members)]
+        np.testing.assert_array_equal(kept.kernel, encoded(values, FIXED_POINT))
+        np.testing.assert_allclose(decoded(kept.kernel), values, rtol=0, atol=7.7e-6)
+
+
+def engine(machine="crammer-singer", kernel=None, C=4.0, offset=0.0, **options):
+    rng = np.random.default_rng(0)
+    n = WHOLE_SAMPLES + 1
+    y = np.arange(n, dtype=np.int32) % 3
+    X = rng.normal(size=(n, 2)) + y[:, None]
+    options = {"inner": CoordinateDescent(), "cache_bytes": 1 << 28, "block_share": 0.5} | options
+    task = Task(PROBLEMS[machine](3), kernel or RBF(0.5), X, y, np.full(n, C), offset)
+    return CpuEngine(task, EngineOptions(**options))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "changed"),
+    [
+        (FIXED_POINT, {}),
+        (FIXED_POINT, {"machine": "weston-watkins"}),
+        (FIXED_POINT, {"kernel": Laplacian(0.5)}),
+        (np.float32, {"machine": "msvm2"}),
+        (np.float32, {"machine": "lee-lin-wahba"}),
+        (np.float32, {"inner": ProjectedGradient()}),
+        (np.float32, {"C": 1e3}),
+        (np.float32, {"offset": 1.0}),
+        (np.float64, {"dtype": "float64"}),
+        (np.float64, {"kernel": Linear()}),
+    ],
+)
+def test_fixed_point_is_for_bounded_kernels_and_moderate_costs(dtype, changed):
+    blocks = engine(**changed).blocks
+    assert blocks.growing(np.arange(50)).K.dtype == dtype
+
+
+def test_the_work_space_serves_blocks_of_any_type():
+    blocks = engine().blocks
+    kept, once = blocks.growing(np.arange(50)), blocks.once(np.arange(20))
+    assert (kept.K.dtype, once.K.dtype) == (FIXED_POINT, np.float32)
+    assert blocks.work_space(kept).dtype == FIXED_POINT
+    assert blocks.work_space(once).dtype == np.float32
+
+
 def test_memory_is_that_of_the_largest():
     kept = KeptBlock(100, 30, np.dtype(np.float32))
-    assert kept.room.nbytes == kept._values.nbytes == 30 * 30 * 4
+    assert kept.room(np.dtype(np.float32)).nbytes == kept._values.nbytes == 30 * 30 * 4
+    assert kept.room(np.dtype(np.float64)).nbytes == 30 * 30 * 4
     for seed in range(5):
         values = kept._values
         take_in(kept, matrix(100, np.float32), np.random.default_rng(seed).permutation(100)[:30])
         assert kept._values is values
         assert np.shares_memory(kept.kernel, values)
-    assert KeptBlock(10, 30, np.dtype(np.float32)).room.size == 100  # never more than all samples
+    small = KeptBlock(10, 30, np.dtype(np.float32))
+    assert small.room(np.dtype(np.float32)).size == 100  # never more than all samples
 
 
 def test_more_than_the_largest_is_an_error():

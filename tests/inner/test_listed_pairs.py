@@ -11,10 +11,11 @@ from multimargin.engines.cpu.engine import CpuEngine
 from multimargin.inner import Block, CoordinateDescent, Finisher
 from multimargin.kernels import make_kernel
 from multimargin.problems import CrammerSinger
+from multimargin.system.fixed_point import decoded, encoded
 
 M = 20
 MACHINE = CrammerSinger(M)
-DTYPES = [np.float32, np.float64]
+DTYPES = [np.float32, np.float64, np.uint16]  # the last are fixed-point numbers
 
 
 def clusters(n=240, m=M, seed=0):
@@ -29,7 +30,7 @@ class Case:
 
     def __init__(self, dtype=np.float64, seed=0, n=240):
         X, self.y = clusters(n, seed=seed)
-        self.K = kernel_matrix("rbf", X, gamma=0.2).astype(dtype)
+        self.K = encoded(kernel_matrix("rbf", X, gamma=0.2), np.dtype(dtype))
         self.C = 4.0 * np.random.default_rng(seed).uniform(0.3, 3.0, len(self.y))
         self.alpha, self.G = np.zeros((len(self.y), M)), -one_hot(self.y, M)
         self.descend(np.inf, eps=0.2)
@@ -39,10 +40,10 @@ class Case:
         self.G = self.gradient()
 
     def gradient(self):
-        return self.K.astype(np.float64) @ self.alpha - one_hot(self.y, M)
+        return decoded(self.K) @ self.alpha - one_hot(self.y, M)
 
     def judge(self):
-        return certify(self.K.astype(np.float64), self.y, self.alpha, self.C)
+        return certify(decoded(self.K), self.y, self.alpha, self.C)
 
     def descend(self, width, eps=1e-6, room=None, relax=1.0, sweeps=5000):
         room = np.empty(len(self.y) ** 2, dtype=self.K.dtype) if room is None else room
@@ -62,7 +63,7 @@ class Case:
         raise AssertionError(f"violation {worst} after 100 rounds")
 
     def block(self):
-        diagonal = np.diag(self.K).astype(np.float64)
+        diagonal = decoded(np.diag(self.K))
         return Block(np.arange(len(self.y)), self.K, diagonal, self.alpha, self.G, self.y, self.C)
 
     def listed(self, width):

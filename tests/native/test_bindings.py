@@ -149,3 +149,13 @@ def test_a_block_of_more_variables_than_positions_is_refused(tmp_path):
             np.ones(q),
             options,
         )
+
+
+@pytest.mark.parametrize("machine", ["lee-lin-wahba", "msvm2", "one-vs-rest"])
+def test_fixed_point_blocks_are_refused_if_no_descent_takes_them(machine):
+    K = np.full((3, 3), 65535, dtype=np.uint16)
+    G, alpha = np.zeros((3, 2)), np.zeros((3, 2))
+    y, C = np.array([0, 1, 0], dtype=np.int32), np.ones(3)
+    options = _core.DescentOptions(eps=1e-3, max_sweeps=1)
+    with pytest.raises(ValueError, match="fixed-point"):
+        _core.coordinate_descent(machine, K, np.ones(3), G, alpha, y, C, options)

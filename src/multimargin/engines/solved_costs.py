@@ -39,6 +39,7 @@ class SolvedCosts:
         """Cap the costs."""
         self.solved = self.capped(self.asked)
         self.total = float(self.team.sum(self.solved.sum()))  # of all processes
+        self.largest = self.team.max(float(self.solved.max(initial=0.0)))
 
     @property
     def are_capped(self) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..problems import Problem
 from ..problems.base import DualRows
+from ..system.fixed_point import decoded
 from ..system.typing import FloatArray, IntArray, LabelArray
 
 
@@ -23,7 +24,7 @@ class Block:
     """A working set with all that its subproblem needs. Solvers change ``alpha`` and ``G`` in place."""
 
     W: IntArray  # (q,) sample ids
-    K: np.ndarray  # (q, q) kernel block
+    K: np.ndarray  # (q, q) kernel block; for coordinate descent perhaps fixed-point numbers
     diagonal: FloatArray  # (q,) exact K_ii, at least 1e-12 of the largest
     alpha: FloatArray  # (q, m)
     G: FloatArray  # (q, m)
@@ -45,7 +46,7 @@ class Block:
         step = int(max(1, min(512, most_bytes // (16 * max(1, len(rows))))))
         for first in range(0, len(self.W), step):
             part = slice(first, first + step)
-            self.G[part] += self.K[part][:, rows].astype(np.float64) @ delta
+            self.G[part] += decoded(self.K[part][:, rows]) @ delta
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,7 @@ class CoordinateDescent(InnerSolver):
     handles: ClassVar[frozenset[str]] = ANY_SET
     measure: ClassVar[str] = "psi"
     lazy: ClassVar[bool] = True
+    fixed_point: ClassVar[frozenset[str]] = frozenset({"crammer-singer", "weston-watkins"})
     update: str = "sort"
     max_sweeps: int = 300
     staged: bool = True

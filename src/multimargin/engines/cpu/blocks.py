@@ -19,6 +19,7 @@ import numpy as np
 
 from ...inner.block import Block
 from ...run.profile import Profile, timed
+from ...system.fixed_point import FIXED_POINT, encoded
 from ...system.memory import WHOLE_SAMPLES
 from ...system.typing import FloatArray, IntArray
 from ..base import EngineOptions
@@ -29,6 +30,7 @@ from .state import State
 
 # Above this share of pairs (sample, class) with weight, whole kernel rows are faster than those of a class.
 _DENSE = 0.08
+_FIXED_POINT_COST = 100.0  # the largest cost with which fixed-point blocks are used
 
 
 @dataclass
@@ -60,10 +62,25 @@ class Blocks:
         self._kept: KeptBlock | None = None
         self._lazy_room = np.empty(0, dtype=self.dtype)
 
-    @property
-    def work_space(self) -> np.ndarray | None:
+    def work_space(self, block: Block) -> np.ndarray | None:
         """Memory in which a solver may copy parts of a kept block."""
-        return None if self._kept is None else self._kept.room
+        return None if self._kept is None else self._kept.room(block.K.dtype)
+
+    def _empty_block(self) -> KeptBlock:
+        """A block that will be kept from round to round."""
+        return KeptBlock(self.state.n, self.largest, FIXED_POINT if self._takes_fixed_point else self.dtype)
+
+    @property
+    def _takes_fixed_point(self) -> bool:
+        """Whether a growing block may have fixed-point values.
+
+        They serve to find one step; the gradient is then updated from the kernel rows. So their errors do not
+        add up from round to round, but with large costs a round would gain little.
+        """
+        task, inner = self.rows.values.task, self.options.inner
+        bounded = task.kernel.native in ("rbf", "laplacian") and task.offset == 0
+        able = inner is not None and self.state.problem.name in inner.fixed_point
+        return bounded and able and self.dtype == np.float32 and self.state.costs.largest <= _FIXED_POINT_COST
 
     @property
     def _is_lazy(self) -> bool:
@@ -122,7 +139,7 @@ class Blocks:
         if (by_class := self._by_class(W)) is not None:
             return by_class
         if self._kept is None:
-            self._kept = KeptBlock(self.state.n, self.largest, self.dtype)
+            self._kept = self._empty_block()
         return self._whole_store(W) or self._grown(W, self._kept)
 
     def _lazy(self, W: IntArray) -> LazyBlock:
@@ -197,4 +214,4 @@ class Blocks:
     def _exact_diagonal(self, kept: KeptBlock, added: int) -> None:
         """Give the last ``added`` members their exact diagonal entries."""
         at = np.arange(len(kept.members) - added, len(kept.members))
-        kept.kernel[at, at] = self._diagonal_of(kept.members[at])
+        kept.kernel[at, at] = encoded(self._diagonal_of(kept.members[at]), kept.kernel.dtype)

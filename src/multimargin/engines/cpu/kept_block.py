@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ... import _core
@@ -13,19 +15,23 @@ class KeptBlock:
 
     Samples that leave the working set stay members until they are many: a member that cannot move costs
     little, moving the block together costs more. ``room`` is the work space in which solvers may copy parts
-    of it; untouched pages of both cost nothing.
+    of it; untouched pages of both cost nothing. Values may be fixed-point numbers.
     """
 
     IDLE_SHARE = 0.25  # of the working set: so many members may be outside it
     GROWTH = 1.05  # room made at a time: every page that is touched costs
 
-    def __init__(self, n: int, largest: int, dtype: np.dtype[np.floating]) -> None:
+    def __init__(self, n: int, largest: int, dtype: np.dtype[Any]) -> None:
         self.largest = min(n, largest)
         self.members: IntArray = np.empty(0, dtype=np.int64)
-        self.room = np.empty(self.largest**2, dtype=dtype)
+        self._room = np.empty(self.largest**2 * dtype.itemsize, dtype=np.uint8)
         self._values = np.empty(self.largest**2, dtype=dtype)
         self._stride = 0
         self._is_member = np.zeros(n, dtype=bool)
+
+    def room(self, dtype: np.dtype[Any]) -> np.ndarray:
+        """The work space, for values of this type."""
+        return self._room[: len(self._room) // dtype.itemsize * dtype.itemsize].view(dtype)
 
     @property
     def kernel(self) -> np.ndarray:

@@ -175,7 +175,7 @@ class Solvers:
         rest = {"eps": eps, "max_sweeps": sweeps, "update": inner.update, "seed": seed}
         arrays = block.K, block.diagonal, block.G, block.alpha, block.y, block.C
         options = self._options(inner, block, alone=inner.finish is None, **rest)
-        return _core.coordinate_descent(self.problem.name, *arrays, options, self.blocks.work_space)
+        return _core.coordinate_descent(self.problem.name, *arrays, options, self.blocks.work_space(block))
 
     def _sweeps_by_class(self, inner: CoordinateDescent, block: StoreBlock, eps: float, sweeps: int) -> Any:
         if self._kept_classes is None:

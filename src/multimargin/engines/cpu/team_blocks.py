@@ -25,7 +25,6 @@ from ...run.profile import timed
 from ...system.shard import Shard
 from ...system.typing import FloatArray, IntArray
 from .blocks import Blocks
-from .kept_block import KeptBlock
 from .row_store import chunks
 
 _LARGE = 1000  # samples of a set for once above which the first process solves it, unless products suffice
@@ -145,7 +144,7 @@ class TeamBlocks(Blocks):
         old = new = W[:0]
         if self._is_first:
             if self._kept is None:
-                self._kept = KeptBlock(self.state.n, self.largest, self.dtype)
+                self._kept = self._empty_block()
             new = self._kept.missing(W)
             old = self._kept.members
         return self._shard.team.join(old), self._shard.team.join(new)

@@ -1,21 +1,35 @@
 // Loops over one row.
 #pragma once
 
+#include "base/fixed16.hpp"
 #include "base/platform.hpp"
 
 namespace multimargin::inline base {
 
 // out[j] = row[columns[j]].
-template <class T, class I>
-MULTIMARGIN_CLONES void gather_row(const T* row, const I* columns, Index count, T* out) {
-  for (Index j = 0; j < count; ++j) out[j] = row[columns[j]];
+template <class T, class I, class S>
+MULTIMARGIN_CLONES void gather_row(const T* row, const I* columns, Index count, S* out) {
+  for (Index j = 0; j < count; ++j) out[j] = to_stored<S>(row[columns[j]]);
 }
+
+// A stored kernel value as a number of type S, and what to multiply it with. Fixed-point numbers are left as integers,
+// so that a loop over a row multiplies once per value.
+template <class S, class T>
+MULTIMARGIN_INLINE S stored_value(T x) {
+  return static_cast<S>(x);
+}
+template <class S>
+MULTIMARGIN_INLINE S stored_value(Fixed16 x) {
+  return static_cast<S>(x.raw);
+}
+template <class T>
+inline constexpr double kStoredUnit = std::is_same_v<T, Fixed16> ? Fixed16::kUnit : 1.0;
 
 // sum[j] += factor row[j], in the precision of the sum.
 template <class T, class S>
 MULTIMARGIN_CLONES void add_scaled(const T* __restrict row, Index n, double factor, S* __restrict sum) {
-  const S by = static_cast<S>(factor);
-  for (Index j = 0; j < n; ++j) sum[j] += by * static_cast<S>(row[j]);
+  const S by = static_cast<S>(factor * kStoredUnit<T>);
+  for (Index j = 0; j < n; ++j) sum[j] += by * stored_value<S>(row[j]);
 }
 
 // sum[j] += a0 row0[j] + ... + a3 row3[j], in double.
@@ -23,9 +37,10 @@ template <class T>
 MULTIMARGIN_CLONES void add_four_rows(const T* __restrict row0, const T* __restrict row1, const T* __restrict row2,
                                       const T* __restrict row3, double a0, double a1, double a2, double a3, Index n,
                                       double* __restrict sum) {
+  a0 *= kStoredUnit<T>, a1 *= kStoredUnit<T>, a2 *= kStoredUnit<T>, a3 *= kStoredUnit<T>;
   for (Index j = 0; j < n; ++j)
-    sum[j] += (a0 * static_cast<double>(row0[j]) + a1 * static_cast<double>(row1[j])) +
-              (a2 * static_cast<double>(row2[j]) + a3 * static_cast<double>(row3[j]));
+    sum[j] += (a0 * stored_value<double>(row0[j]) + a1 * stored_value<double>(row1[j])) +
+              (a2 * stored_value<double>(row2[j]) + a3 * stored_value<double>(row3[j]));
 }
 
 }  // namespace multimargin::base

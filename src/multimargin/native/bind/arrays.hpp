@@ -7,6 +7,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include "base/fixed16.hpp"
 #include "base/platform.hpp"
 
 namespace multimargin::bind {
@@ -64,6 +65,13 @@ auto with_dtype(const A& array, const char* message, Work work) {
   if (array.dtype() == nb::dtype<float>()) return work(std::type_identity<float>{});
   if (array.dtype() == nb::dtype<double>()) return work(std::type_identity<double>{});
   throw nb::type_error(message);
+}
+
+// The same for the values of a kernel block, which may be fixed-point numbers.
+template <class A, class Work>
+auto with_stored_dtype(const A& array, Work work) {
+  if (array.dtype() == nb::dtype<std::uint16_t>()) return work(std::type_identity<Fixed16>{});
+  return with_dtype(array, "kernel values must be float32, float64 or uint16 (fixed point)", work);
 }
 
 // Calls work(first element, row stride) for the dtype of the array.

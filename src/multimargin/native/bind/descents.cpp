@@ -30,9 +30,11 @@ Found coordinate_descent(const std::string& machine, const KernelRows& K, const 
   require(length(K) == q && length(K, 1) == q, "K must be square, with one row per row of G");
   require(length(diag) == q, "diag must have one value per row of G");
   require(!room || room->dtype() == K.dtype(), "room must have the dtype of K");
+  require(q < 2 || K.stride(1) == 1, "K must have contiguous rows");
   return with_machine(machine, [&]<class Machine>(std::type_identity<Machine>) {
-    return with_rows(K, [&]<class T>(const T* first, Index stride) {
-      const Subproblem<T> block{q, m, first, stride, diag.data(), G.data(), alpha.data(), y.data(), C.data()};
+    return with_stored_dtype(K, [&]<class T>(std::type_identity<T>) {
+      const T* first = static_cast<const T*>(K.data());
+      const Subproblem<T> block{q, m, first, K.stride(0), diag.data(), G.data(), alpha.data(), y.data(), C.data()};
       T* space = room ? static_cast<T*>(room->data()) : nullptr;
       return found(descend<Machine>(block, options, space, room ? length(*room) : 0));
     });

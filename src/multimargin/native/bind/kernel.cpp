@@ -76,7 +76,7 @@ void widen(const nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>& values
   nb::gil_scoped_release released;
   require(0 <= count && count <= old_stride && old_stride <= new_stride, "count <= old_stride <= new_stride must hold");
   require(count == 0 || (count - 1) * new_stride + count <= length(values), "values has no room for the wider rows");
-  with_dtype(values, kFloats, [&]<class T>(std::type_identity<T>) {
+  with_stored_dtype(values, [&]<class T>(std::type_identity<T>) {
     widen_block(static_cast<T*>(values.data()), count, old_stride, new_stride);
   });
 }
@@ -86,7 +86,7 @@ void retain(const WritableKernelRows& K, const Ids& kept) {
   require(length(K) == 0 || K.stride(1) == 1, "K must have contiguous rows");
   check_ids(kept, std::min(length(K), length(K, 1)), "kept must be rows of K");
   for (Index k = 1; k < length(kept); ++k) require(kept.data()[k - 1] < kept.data()[k], "kept must ascend");
-  with_dtype(K, kFloats, [&]<class T>(std::type_identity<T>) {
+  with_stored_dtype(K, [&]<class T>(std::type_identity<T>) {
     retain_block(static_cast<T*>(K.data()), K.stride(0), kept.data(), length(kept));
   });
 }
@@ -97,13 +97,17 @@ void extend(const WritableKernelRows& K, Index old, const KernelRows& rows, cons
   const Index count = length(members);
   require(0 <= old && old <= count && count <= length(K) && count <= length(K, 1), "K has no room for all members");
   require(length(slots) == count - old, "slots must have one row for each new member");
-  require(K.stride(1) == 1 && K.dtype() == rows.dtype(), "K must have contiguous rows and the dtype of rows");
+  const bool fixed = K.dtype() == nb::dtype<std::uint16_t>();
+  require(K.stride(1) == 1 && (fixed || K.dtype() == rows.dtype()),
+          "K must have contiguous rows, and the dtype of rows or uint16");
   check_ids(slots, length(rows), "slots must be rows of rows");
   check_ids(members, length(rows, 1), "members must be columns of rows");
   const int threads = checked_threads(n_threads);
   with_rows(rows, [&]<class T>(const T* first, Index stride) {
-    extend_block(static_cast<T*>(K.data()), K.stride(0), old, first, stride, slots.data(), members.data(), count,
-                 threads);
+    const auto extend_as = [&]<class S>(S* values) {
+      extend_block(values, K.stride(0), old, first, stride, slots.data(), members.data(), count, threads);
+    };
+    fixed ? extend_as(static_cast<Fixed16*>(K.data())) : extend_as(static_cast<T*>(K.data()));
   });
 }
 

@@ -9,17 +9,23 @@
 
 namespace multimargin::solvers {
 
+// Whether a descent goes over the listed variables of one sample after the other.
+template <class Machine>
+inline constexpr bool kListsVariables = Machine::kSumsToZero && !Machine::kSharesMean;
+
 // Solves the subproblem in place:
 //
 //     classes share their mean (Lee-Lin-Wahba, M-SVM2)         every step changes all classes: tiles of samples
 //     classes are independent (one-vs-rest)                    one class after the other
 //     rows sum to zero (Crammer-Singer, Weston-Watkins)        sample after sample over the listed variables
 //
-// The last two copy kernel rows of single classes to `room`.
+// The last two copy kernel rows of single classes to `room`. The last one takes fixed-point kernel values too.
 template <class Machine, class T>
 DescentResult descend(const Subproblem<T>& b, const DescentOptions& options, T* room, Index room_size) {
   Machine machine(b.m, Machine::find_update(options.update), options.seed + 1, options.relax);
-  if constexpr (Machine::kSharesMean) {
+  if constexpr (std::is_same_v<T, Fixed16> && !kListsVariables<Machine>) {
+    throw std::invalid_argument("fixed-point kernel blocks are for crammer-singer and weston-watkins only");
+  } else if constexpr (Machine::kSharesMean) {
     return TileDescent<Machine, T>(b, std::move(machine), options).run();
   } else if constexpr (!Machine::kSumsToZero) {
     std::vector<Index> ids(b.q);

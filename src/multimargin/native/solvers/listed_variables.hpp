@@ -188,7 +188,8 @@ class ListedVariables {
 
   static MULTIMARGIN_CLONES void add_gathered(const T* __restrict row, const std::int32_t* columns, Index n,
                                               double delta, double* __restrict G) {
-    for (Index j = 0; j < n; ++j) G[j] += delta * static_cast<double>(row[columns[j]]);
+    delta *= kStoredUnit<T>;
+    for (Index j = 0; j < n; ++j) G[j] += delta * stored_value<double>(row[columns[j]]);
   }
 
   Subproblem<T> b_;
