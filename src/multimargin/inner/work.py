@@ -28,4 +28,4 @@ FIRST_TOUCH = 100
 
 # Multiplications of one native call, short enough that Ctrl-C is heard within a second.
 KERNEL_ROWS_CALL = 2e10
-SCORES_CALL = 5e9
+SCORES_CALL = 1e10

@@ -24,6 +24,7 @@ struct SparseCoefficients {
 
 // Columns summed at a time: m such lines stay in the first-level cache.
 inline constexpr Index kScoreColumns = tile_alignment;
+inline constexpr Index kStripsPerThread = 4;
 
 // sums[r * kScoreColumns + l] += sum over rows k of coef(first + k, r) * values[k * ld + l], l < kScoreColumns.
 template <class T>
@@ -44,22 +45,21 @@ MULTIMARGIN_CLONES void add_scores(const SparseCoefficients& coef, Index first, 
 template <class Raw>
 class ScoreWorker {
  public:
-  // ids: all rows of the support vectors, taken `chunk` at a time.
+  // ids: all rows of the support vectors. Tiles have `shape`.
   ScoreWorker(const KernelOperands& operands, const SparseCoefficients& coef, const std::vector<Index>& ids, Index m,
-              Index chunk)
-      : tiles_(operands), coef_(coef), ids_(ids), m_(m), chunk_(chunk) {}
+              TileShape shape)
+      : tiles_(operands), coef_(coef), ids_(ids), m_(m), shape_(shape) {}
 
-  // scores[(j - begin) * m + r] for begin <= j < end.
+  // scores[(j - begin) * m + r] for begin <= j < end. Support vectors are loaded once per strip, which costs as much as
+  // dozens of kernel values.
   void operator()(Index begin, Index end, double* scores) {
     const Index blocks = (end - begin + kScoreColumns - 1) / kScoreColumns, n_sv = static_cast<Index>(ids_.size());
     sums_.assign(blocks * m_ * kScoreColumns, 0.0);
-    for (Index first = 0; first < n_sv; first += chunk_) {
-      const Index q = std::min(chunk_, n_sv - first);
+    for (Index first = 0; first < n_sv; first += shape_.rows) {
+      const Index q = std::min(shape_.rows, n_sv - first);
       tiles_.load(ids_.data() + first, q);
-      const Value* values = tiles_.evaluate(begin, end);
-      for (Index block = 0; block < blocks; ++block)
-        add_scores<Value>(coef_, first, q, values + block * kScoreColumns, tiles_.row_stride(),
-                          sums_.data() + block * m_ * kScoreColumns);
+      for (Index from = begin; from < end; from += shape_.columns)
+        add_tile(first, q, from, std::min(from + shape_.columns, end), sums_.data() + (from - begin) * m_);
     }
     for (Index j = 0; j < end - begin; ++j) {
       const double* sum = sums_.data() + j / kScoreColumns * m_ * kScoreColumns + j % kScoreColumns;
@@ -68,13 +68,21 @@ class ScoreWorker {
   }
 
  private:
+  // Adds the loaded support vectors, the first of which is number `first`, to the sums of columns from..to-1.
+  void add_tile(Index first, Index q, Index from, Index to, double* sums) {
+    const Value* values = tiles_.evaluate(from, to);
+    for (Index column = 0; column < to - from; column += kScoreColumns)
+      add_scores<Value>(coef_, first, q, values + column, tiles_.row_stride(), sums + column * m_);
+  }
+
   // Kernel values of exact integers are computed in double, others in the precision of their raw values.
   using Value = std::conditional_t<std::is_integral_v<Raw>, double, Raw>;
 
   KernelTiles<Raw, Value> tiles_;
   const SparseCoefficients& coef_;
   const std::vector<Index>& ids_;
-  Index m_, chunk_;
+  Index m_;
+  TileShape shape_;  // its columns are a multiple of kScoreColumns
   std::vector<double> sums_;
 };
 
@@ -85,12 +93,15 @@ void kernel_scores_as(const KernelOperands& operands, const double* coef, Index 
   const SparseCoefficients nonzeros(coef, n_sv, m);
   std::vector<Index> ids(n_sv);
   std::iota(ids.begin(), ids.end(), Index{0});
-  const TileShape shape = operands.b.tile_shape(n_sv, width, false);
-  const Index room = std::max<Index>((Index{1} << 18) / m, kScoreColumns);  // sums of about 2 MB per thread
-  const Index columns = std::min(shape.columns, room);
+  TileShape shape = operands.b.tile_shape(n_sv, width, false);
+  const Index room = std::max<Index>((Index{1} << 18) / (m * kScoreColumns), 1) * kScoreColumns;  // sums of 2 MB
+  shape.columns = std::min(round_up(shape.columns, kScoreColumns), room);
+  // A strip has whole tiles, and there are some strips per thread, so that threads end together.
+  const Index share = n_threads > 1 ? width / (kStripsPerThread * n_threads) + 1 : width;
+  const Index columns = std::min(room / shape.columns * shape.columns, round_up(share, shape.columns));
   const double flops = operands.b.value_flops(operands.a) * static_cast<double>(n_sv) * static_cast<double>(width);
   parallel_tasks((width + columns - 1) / columns, worthwhile_threads(n_threads, flops), [&] {
-    return [&, worker = ScoreWorker<Raw>(operands, nonzeros, ids, m, shape.rows)](Index strip) mutable {
+    return [&, worker = ScoreWorker<Raw>(operands, nonzeros, ids, m, shape)](Index strip) mutable {
       const Index from = begin + strip * columns;
       worker(from, std::min(from + columns, end), scores + (from - begin) * m);
     };
