@@ -174,7 +174,7 @@ struct GroupSums {
 // How samples of type S are packed and multiplied.
 struct GroupFormat {
   Index group;  // features in a group: 1, 2 or 4
-  int shift;    // subtracted from the panels' bytes; the row's part of it is added back
+  int shift;    // 0, or 128 subtracted from the panels' bytes; the row's part of it is added back
   GroupSums<std::int32_t> narrow;
   GroupSums<double> wide;
 
@@ -198,6 +198,16 @@ GroupFormat group_format(IntegerSimd simd) {
   (void)simd;
 #endif
   return {1, 0, {add_features_portable<S>}, {add_features_portable<S>}};
+}
+
+// Calls f with the number of features in a group as a constant.
+template <class F>
+auto with_group_size(Index group, F f) {
+  switch (group) {
+    case 4: return f(std::integral_constant<int, 4>{});
+    case 2: return f(std::integral_constant<int, 2>{});
+    default: return f(std::integral_constant<int, 1>{});
+  }
 }
 
 }  // namespace multimargin::samples

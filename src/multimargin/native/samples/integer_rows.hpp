@@ -72,11 +72,9 @@ class GroupLists {
     if (format_.shift)
       for (Index f = 0; f < d_; ++f) sum += row[f];
     shifts_.push_back(format_.shift * sum);
-    switch (format_.group) {
-      case 4: return read_groups<4>(row, values);
-      case 2: return read_groups<2>(row, values);
-      default: return read_groups<1>(row, values);
-    }
+    return with_group_size(format_.group, [&]<int group>(std::integral_constant<int, group>) {
+      return read_groups<group>(row, values);
+    });
   }
 
   template <int group>

@@ -4,6 +4,7 @@
 
 #include "base/aligned_buffer.hpp"
 #include "samples/integer_groups.hpp"
+#include "samples/integer_panels.hpp"
 #include "samples/integer_rows.hpp"
 #include "samples/samples.hpp"
 
@@ -36,12 +37,18 @@ class IntegerSamples final : public Samples,
  public:
   // x: n rows of d integers, none below -32767; `owner` keeps them alive.
   IntegerSamples(const S* x, Index n, Index d, double scale, std::shared_ptr<const void> owner)
-      : IntegerSamples(x, n, d, scale, group_format<S>(integer_simd), find_bounds(x, n, d), std::move(owner)) {}
+      : IntegerSamples(x, n, d, scale, group_format<S>(integer_simd), measure(x, n, d), std::move(owner)) {}
 
   std::unique_ptr<Samples> copy_rows(const Index* ids, Index count) const override {
     auto copy = std::make_shared<std::vector<S>>(count * d());
-    for (Index k = 0; k < count; ++k) std::copy_n(x_ + ids[k] * d(), d(), copy->data() + k * d());
-    return std::unique_ptr<Samples>(new IntegerSamples(copy->data(), count, d(), scale_, format_, bounds_, copy));
+    Measures measures{bounds_, std::vector<double>(count)};
+    const double* norms = this->norms(Comparison::squared_distance);
+    for (Index k = 0; k < count; ++k) {
+      std::copy_n(x_ + ids[k] * d(), d(), copy->data() + k * d());
+      measures.norms[k] = norms[ids[k]];
+    }
+    return std::unique_ptr<Samples>(
+        new IntegerSamples(copy->data(), count, d(), scale_, format_, std::move(measures), copy));
   }
 
   bool comparable_with(const Samples& other) const override {
@@ -71,7 +78,7 @@ class IntegerSamples final : public Samples,
   class Tiles final : public RowTiles<Raw> {
    public:
     Tiles(const IntegerSamples& a, const IntegerSamples& b, Comparison)
-        : a_(a), b_(b), rows_(b.format_, b.d(), b.line_bytes_, b.cached_stretch()) {
+        : a_(a), b_(b), panels_(b.panels()), rows_(b.format_, b.d(), b.line_bytes_, b.cached_stretch()) {
       // A shifted byte is at most as large as an unshifted one.
       const Index largest = std::max<Index>({a.bounds_.largest, b.bounds_.largest, b.format_.shift, 1});
       period_ = ((Index{1} << 31) - (Index{1} << 16)) / (b.format_.group * largest * largest);
@@ -84,7 +91,7 @@ class IntegerSamples final : public Samples,
 
     void fill(Index begin, Index end, Raw* tile, Index ld) override {
       fill_by_panels(integer_panel, q_, begin, end, tile, ld, edge_, [&](Index panel, Raw* out, Index step) {
-        fill_panel(b_.packed_.data() + panel * b_.panel_bytes_, out, step);
+        fill_panel(panels_ + panel * b_.panel_bytes_, out, step);
       });
     }
 
@@ -98,17 +105,11 @@ class IntegerSamples final : public Samples,
     }
 
     const IntegerSamples &a_, &b_;
+    const unsigned char* panels_;  // of b
     Index q_ = 0, period_;  // groups whose products fit 32 bits
     GroupLists<S> rows_;
     AlignedBuffer<Raw> edge_;
   };
-
- protected:
-  std::vector<double> compute_norms(Comparison) const override {
-    std::vector<double> norms(n());
-    integer_norms(x_, n(), d(), norms.data());
-    return norms;
-  }
 
  private:
   struct Bounds {
@@ -116,44 +117,41 @@ class IntegerSamples final : public Samples,
     std::int32_t largest;  // absolute value
   };
 
+  struct Measures {
+    Bounds bounds;
+    std::vector<double> norms;
+  };
+
   static constexpr Index line_bytes_of(Index group) { return integer_panel * group * Index{sizeof(S)}; }
 
-  IntegerSamples(const S* x, Index n, Index d, double scale, GroupFormat format, Bounds bounds,
+  IntegerSamples(const S* x, Index n, Index d, double scale, GroupFormat format, Measures measures,
                  std::shared_ptr<const void> owner)
-      : Samples(n, d), x_(x), owner_(std::move(owner)), scale_(scale), format_(format), bounds_(bounds),
+      : Samples(n, d), x_(x), owner_(std::move(owner)), scale_(scale), format_(format), bounds_(measures.bounds),
         line_bytes_(line_bytes_of(format.group)), panel_bytes_((d + format.group - 1) / format.group * line_bytes_) {
     if (panel_bytes_ > std::numeric_limits<std::uint32_t>::max())
       throw std::length_error("integer samples: too many features");
-    pack();
+    this->keep_norms(Comparison::squared_distance, std::move(measures.norms));
   }
 
-  static Bounds find_bounds(const S* x, Index n, Index d) {
+  static Measures measure(const S* x, Index n, Index d) {
     std::vector<double> norms(n);
     const std::int32_t largest = integer_norms(x, n, d, norms.data());
     if (largest > std::numeric_limits<std::int16_t>::max())
       throw std::invalid_argument("integer samples: values must lie in -32767..32767");
-    return {norms.empty() || *std::max_element(norms.begin(), norms.end()) < narrow_norm, largest};
+    const bool narrow = norms.empty() || *std::max_element(norms.begin(), norms.end()) < narrow_norm;
+    return {{narrow, largest}, std::move(norms)};
   }
 
-  // The panels: line g of panel p holds features group*g.. of samples 64p.., sample by sample.
-  void pack() {
-    const Index group = format_.group, panels = (n() + integer_panel - 1) / integer_panel;
-    S* packed = reinterpret_cast<S*>(packed_.reserve(panels * panel_bytes_));
-    const Index groups = panel_bytes_ / line_bytes_;
-    const S shift = static_cast<S>(format_.shift);
-    for (Index p = 0; p < panels; ++p) {
-      S* panel = packed + p * (panel_bytes_ / Index{sizeof(S)});
-      for (Index l = 0; l < integer_panel; ++l) {
-        const Index i = p * integer_panel + l;
-        for (Index g = 0; g < groups; ++g) {
-          S* to = panel + (g * integer_panel + l) * group;
-          for (Index e = 0; e < group; ++e) {
-            const Index f = g * group + e;
-            to[e] = static_cast<S>((i < n() && f < d() ? x_[i * d() + f] : S(0)) - shift);
-          }
-        }
-      }
-    }
+  // The samples as columns, packed at the first use: samples that are only rows of a product do not need it.
+  const unsigned char* panels() const {
+    std::call_once(packed_once_, [&] {
+      const Index size = round_up(n(), integer_panel) / integer_panel * panel_bytes_;
+      S* panels = reinterpret_cast<S*>(packed_.reserve(size));
+      with_group_size(format_.group, [&]<int group>(std::integral_constant<int, group>) {
+        pack_panels<group>(x_, n(), d(), static_cast<S>(format_.shift), panels);
+      });
+    });
+    return packed_.data();
   }
 
   // Features whose lines stay in the first-level cache while all rows pass over them.
@@ -168,7 +166,8 @@ class IntegerSamples final : public Samples,
   GroupFormat format_;
   Bounds bounds_;
   Index line_bytes_, panel_bytes_;
-  AlignedBuffer<unsigned char> packed_;
+  mutable std::once_flag packed_once_;
+  mutable AlignedBuffer<unsigned char> packed_;
 };
 
 }  // namespace multimargin::samples

@@ -37,7 +37,7 @@ class Samples {
 
   // |x_i|_1 for L1 distances, else |x_i|^2, of all rows in double and raw units, computed at the first call.
   const double* norms(Comparison comparison) const {
-    Norms& norms = norms_[comparison == Comparison::l1_distance];
+    Norms& norms = norms_of(comparison);
     std::call_once(norms.once, [&] { norms.values = compute_norms(comparison); });
     return norms.values.data();
   }
@@ -74,6 +74,12 @@ class Samples {
   virtual std::unique_ptr<Samples> copy_rows(const Index* ids, Index count) const = 0;
   virtual std::vector<double> compute_norms(Comparison) const { return {}; }
 
+  // For samples that know their norms when they are made.
+  void keep_norms(Comparison comparison, std::vector<double> values) {
+    Norms& norms = norms_of(comparison);
+    std::call_once(norms.once, [&] { norms.values = std::move(values); });
+  }
+
   static constexpr double transform_flops = 20;  // exp and the like
 
  private:
@@ -81,6 +87,8 @@ class Samples {
     std::once_flag once;
     std::vector<double> values;
   };
+
+  Norms& norms_of(Comparison comparison) const { return norms_[comparison == Comparison::l1_distance]; }
 
   Index n_, d_;
   std::vector<double> scale_;
