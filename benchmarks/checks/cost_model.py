@@ -34,6 +34,7 @@ from benchmarks.lib.cost_model import Costs, Counts, Growth, Network, efficiency
 from benchmarks.lib.plot import draw_panels
 from benchmarks.lib.ranks import Ranks, TeamFit, call, mpiexec
 from benchmarks.lib.report import Report, Table, options
+from benchmarks.lib.traffic import row_bytes
 from benchmarks.lib.turns import take_turns
 from benchmarks.workers.message_costs import message_costs, product_share
 
@@ -103,7 +104,7 @@ def calibrated(report: Report, repeats: int) -> tuple[Calibration, dict[str, Cou
 
 
 def measured(name: str, rows: int | None, teams: tuple[int, ...], repeats: int) -> tuple:
-    """Fits (solver, ranks) of least CPU seconds; n, m, bytes of a row of X; seconds to convert one."""
+    """Fits (solver, ranks) of least CPU seconds; n, m and the bytes of a row; seconds to convert one."""
     problem = prepared(name, rows, 2)
     X, y = problem.splits[0].X_train, problem.splits[0].y_train
     fits: dict[tuple[str, int], list[TeamFit]] = {(s, p): [] for s in SOLVERS for p in teams}
@@ -115,17 +116,17 @@ def measured(name: str, rows: int | None, teams: tuple[int, ...], repeats: int) 
 
         take_turns(fits, turn, repeats)
     best = {key: min(made, key=lambda fit: fit.work) for key, made in fits.items()}
-    shape = X.shape[0], len(np.unique(y)), X.shape[1] * X.dtype.itemsize
+    shape = X.shape[0], len(np.unique(y)), *row_bytes(X, problem.gamma)
     return best, shape, conversion(X, problem.gamma)
 
 
 def conversion(X: np.ndarray, gamma: float) -> float:
-    """CPU seconds to take a row out of many and to bring it into native form."""
+    """CPU seconds to take a compact row out of many and to bring it into native form."""
     layout, rows = Layout.plan(RBF(gamma), X, "auto"), np.random.default_rng(0).permutation(len(X))[:400]
-    times = []
+    compact, times = layout.compact(X), []
     for _ in range(20):
         start = process_time()
-        layout.samples(X[rows])
+        layout.of_compact(compact[rows])
         times.append(process_time() - start)
     return min(times) / len(rows)
 

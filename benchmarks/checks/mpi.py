@@ -39,7 +39,7 @@ from benchmarks.lib.data import Problem, load
 from benchmarks.lib.ranks import Ranks, TeamFit, mpiexec
 from benchmarks.lib.report import Report, Table, load_average, options
 from benchmarks.lib.scoring import Judgement, judge
-from benchmarks.lib.traffic import REAL, Iteration, Shape, by_columns, by_rows, iterations_of
+from benchmarks.lib.traffic import REAL, Iteration, Shape, by_columns, by_rows, iterations_of, row_bytes
 from benchmarks.lib.turns import take_turns
 
 TOL = 1e-3
@@ -164,7 +164,7 @@ def check_optimum(report: Report, name: str, found: dict[int, Judgement], test_r
 def shape_of(problem: Problem) -> Shape:
     X = problem.splits[0].X_train
     classes = len(np.unique(problem.splits[0].y_train))
-    return Shape(X.shape[0], classes, X.shape[1] * X.dtype.itemsize, RULE.n_new)
+    return Shape(X.shape[0], classes, row_bytes(X, problem.gamma)[0], RULE.n_new)
 
 
 def mean(values: Iterable[float]) -> float:

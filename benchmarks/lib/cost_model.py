@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.lib.traffic import CANDIDATE, REAL, VALUE
+from benchmarks.lib.traffic import CANDIDATE, FACTS, REAL, VALUE
 from benchmarks.workers.tally import SMALL
 
-FACTS = 24  # bytes that travel with a row of X: label, cost, diagonal entry
 MEASURES = 24  # bytes per rank of a selection
 SLOT = 128  # bytes of a small value that is agreed on
 AGREED = 2  # such values in a round
@@ -31,7 +30,8 @@ class Counts:
 
     n: float
     m: float
-    row: float  # bytes of a row of X
+    row: float  # bytes of a row of X as it travels to a working set
+    original: float  # bytes of a support vector's row of X, which travels to the model
     rounds: float
     rows: float  # kernel rows computed
     updated: float  # rows times samples of gradient updates
@@ -51,7 +51,7 @@ class Counts:
     first: float = 1.0  # samples of the first rank of a team, in units of an equal share
 
     @classmethod
-    def of(cls, fit: Any, n: int, m: int, row: float, first: float = 1.0) -> Counts:
+    def of(cls, fit: Any, n: int, m: int, row: float, original: float, first: float = 1.0) -> Counts:
         """From a fit on one rank."""
         support = len(fit["coefficients"]["support"])
         same = ("selections", "asked", "visits", "gathered", "alone", "large", "kept", "solved", "converted")
@@ -59,6 +59,7 @@ class Counts:
             n=n,
             m=m,
             row=row,
+            original=original,
             first=first,
             rounds=fit["iterations"],
             rows=fit["rows"],
@@ -156,7 +157,7 @@ def received(c: Counts, ranks: int, shared_solve: bool = False) -> float:
     if ranks == 1:
         return 0.0
     choose = c.selections * MEASURES * ranks + CANDIDATE * ranks * c.asked
-    rows = c.samples * (c.row + FACTS)
+    rows = c.samples * (c.row + FACTS) + c.support * c.original
     columns = c.kept * (1 - first_share(c, ranks))
     block = 2 * REAL * c.m * c.visits + VALUE * (c.large + columns)
     solution = (2 * REAL * c.m + REAL) * c.solved  # and who is in the block
@@ -224,7 +225,7 @@ class Growth:
         exponents = {}
         for field in fields(Counts):
             values = np.array([getattr(c, field.name) for c in measured], dtype=float)
-            steady = field.name in ("n", "m", "row", "first") or (values <= 0).any()
+            steady = field.name in ("n", "m", "row", "original", "first") or (values <= 0).any()
             exponents[field.name] = 0.0 if steady else float(np.polyfit(logs, np.log(values), 1)[0])
         return cls(max(measured, key=lambda c: c.n), exponents)
 

@@ -1,7 +1,8 @@
 """Bytes that a rank receives in one outer iteration: the model of two schemes, and what was counted.
 
 Rows sharded (ours): every rank has some rows of X, alpha and G. It receives the candidates of all ranks for
-the working set, the rows of X that it sees for the first time, and alpha and G of the working set.
+the working set, the rows of X that it sees for the first time, and alpha and G of the working set. Rows of X
+travel in the compact form of their layout, and those of the model's support vectors once more as they are.
 
 Columns shared (Niu & Yuan's Algorithm 6): every rank has all rows. The update of n × m numbers is summed
 over the ranks (a ring of messages), blocks are put together from slices, and their Algorithm 5 gathers q × m
@@ -14,7 +15,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-REAL, CANDIDATE, FACTS, MEASURES = 8, 16, 12, 32  # bytes
+import numpy as np
+
+from multimargin.engines.cpu.layouts import Layout
+from multimargin.kernels import RBF
+
+REAL, CANDIDATE, MEASURES = 8, 16, 32  # bytes
+FACTS = 24  # bytes that travel with a row of X: label, cost, diagonal entry
 VALUE = 4  # of a kernel value
 
 
@@ -35,8 +42,15 @@ class Shape:
 
     n: int
     m: int
-    row: float  # bytes of a row of X
+    row: float  # bytes of a row of X as it travels
     new: int  # largest violators asked for in an iteration
+
+
+def row_bytes(X: np.ndarray, gamma: float) -> tuple[int, int]:
+    """Bytes of a dense row as it travels to a working set, and as it travels to the model, if it must."""
+    row = X[:1]
+    compact = Layout.plan(RBF(gamma), X, "auto").compact(row)
+    return compact.nbytes, 0 if compact.dtype == row.dtype else row.nbytes
 
 
 def by_rows(shape: Shape, ranks: int, it: Iteration) -> float:

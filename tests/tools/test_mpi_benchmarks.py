@@ -17,18 +17,18 @@ from benchmarks.lib.cost_model import (
     predict,
     received,
 )
-from benchmarks.lib.traffic import Iteration, Shape, by_columns, by_rows, iterations_of
+from benchmarks.lib.traffic import Iteration, Shape, by_columns, by_rows, iterations_of, row_bytes
 from benchmarks.workers.tally import tallied
 from multimargin import KernelSVC, _core
 
-MNIST = Shape(n=60_000, m=10, row=784 * 4, new=200)
+MNIST = Shape(n=60_000, m=10, row=784, new=200)
 
 
 def test_bytes_of_an_iteration_are_those_of_the_worked_example():
-    """mnist, q = 400, 200 new rows in float32, 4 ranks: 0.63 MB of rows, 0.064 MB of block, 0.013 MB rest."""
+    """mnist, q = 400, 200 new rows in bytes, 4 ranks: 0.162 MB of rows, 0.064 MB of block, 0.013 MB rest."""
     every = by_rows(MNIST, 4, Iteration(q=400, fresh=200, inner=50))
     none = by_rows(MNIST, 4, Iteration(q=400, fresh=0, inner=50))
-    assert every - none == pytest.approx(0.63e6, rel=0.01)
+    assert every - none == pytest.approx(0.162e6, rel=0.01)
     assert none == pytest.approx(0.064e6 + 0.013e6, rel=0.01)
 
 
@@ -37,7 +37,7 @@ def test_bytes_of_algorithm_6_grow_with_n_and_with_inner_iterations():
     some, more = (by_columns(MNIST, 4, Iteration(400, 0, inner)) for inner in (0, 1))
     assert some - 4 * 400**2 == pytest.approx(7.2e6)
     assert more - some == 32_000
-    half = by_columns(Shape(30_000, 10, 784 * 4, 200), 4, Iteration(400, 0, 0))
+    half = by_columns(Shape(30_000, 10, 784, 200), 4, Iteration(400, 0, 0))
     assert some - half == pytest.approx(3.6e6)
 
 
@@ -79,6 +79,7 @@ COUNTS = Counts(
     n=1000,
     m=3,
     row=40,
+    original=160,
     rounds=10,
     rows=200,
     updated=500_000,
@@ -137,6 +138,14 @@ def test_bytes_of_a_fit_do_not_depend_on_n():
     assert received(COUNTS, 4) == received(replace(COUNTS, n=10**6), 4)  # first_share is 1 in both
     rows = received(replace(COUNTS, row=140), 4) - received(COUNTS, 4)
     assert rows == pytest.approx(100 * COUNTS.samples)
+    model = received(COUNTS, 4) - received(replace(COUNTS, original=0), 4)
+    assert model == pytest.approx(160 * COUNTS.support)
+
+
+def test_a_row_of_pixels_travels_as_bytes_and_to_the_model_as_it_is():
+    pixels = np.random.default_rng(0).integers(0, 256, (50, 784), dtype=np.uint8)
+    assert row_bytes((pixels / 255).astype(np.float32), 0.02) == (784, 3136)
+    assert row_bytes(pixels, 0.02) == (784, 0)
 
 
 def test_the_first_rank_has_fewer_samples_if_it_solves_for_all():

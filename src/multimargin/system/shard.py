@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .team import SOLO, Team
-from .typing import IntArray
+from .typing import Data, IntArray
 
 
 class Shard:
@@ -54,8 +54,15 @@ class Shard:
             return rows
         return np.asarray(self.team.join(rows, self.counts(ids))[self.sent_order(ids)])
 
-    def take_sparse(self, ids: IntArray, rows: sp.csr_array) -> sp.csr_array:
-        """The same for sparse rows."""
+    def take_data(self, ids: IntArray, rows: Data) -> Data:
+        """The same for rows of any form of data."""
+        if sp.issparse(rows):
+            return self._take_sparse(ids, rows)
+        if rows.dtype.hasobject:
+            return np.concatenate(self.team.collect(rows))[self.sent_order(ids)]
+        return self.take(ids, rows)
+
+    def _take_sparse(self, ids: IntArray, rows: sp.csr_array) -> sp.csr_array:
         lengths = self.team.join(np.diff(rows.indptr), self.counts(ids))
         ends = np.concatenate([[0], np.cumsum(lengths)])
         entries = np.diff(ends[np.concatenate([[0], np.cumsum(self.counts(ids))])]).tolist()

@@ -85,6 +85,8 @@ class CpuEngine(Engine):
 
     def _make_rows(self, options: EngineOptions) -> None:
         self.values = kernel_values(self.task, options, self.shard, self.guests)
+        if self.guests is not None:
+            self.guests.keep_as(self.values.compact)
         budget = self._budget(self.values.dtype.itemsize)
         self.values.rows_in_python = budget.rows_in_python
         self.rows = RowStore(self.values, budget, self.profile)
@@ -393,8 +395,6 @@ class CpuEngine(Engine):
     def found(self) -> Found:
         return self.state.found()
 
+    @timed("messages")
     def samples(self, ids: IntArray) -> Data:
-        if self.guests is None:
-            return self.task.X[ids]
-        self._invite(ids)
-        return self.guests.rows(ids)
+        return self.task.X[ids] if self.guests is None else self.guests.originals(ids)

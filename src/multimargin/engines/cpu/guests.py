@@ -2,21 +2,30 @@
 
 A process holds some rows of X. To compute the kernel between those and a working set it needs the rows of
 that set too. Each row travels once, when its sample is needed for the first time, with its label, its cost
-and its diagonal entry. All processes keep the same guests, so all know who is missing.
+and its diagonal entry. All processes keep the same guests, so all know who is missing. Rows travel and are
+kept in the compact form of the kernel values' layout, such as small integers. Rows of X itself, which a model
+has of its support vectors, travel when they are asked for.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
+from ...system.data import features_per_sample
 from ...system.shard import Shard
 from ...system.typing import Data, FloatArray, IntArray, LabelArray
 from ..base import Task
 
 _FIRST_ROOM = 1024  # rows
+_MESSAGE_BYTES = 1 << 18  # of rows in one message, about: so messages do not grow with the number of guests
+_POSITION_BYTES = 4  # of a value in a sparse row, which travels in a message of its own
+
+Form = Callable[[Data], Data]
 
 
 class Facts(NamedTuple):
@@ -28,7 +37,7 @@ class Facts(NamedTuple):
 
 
 class Guests:
-    """Rows of X by sample id, own ones included."""
+    """Compact rows of X by sample id, own ones included."""
 
     def __init__(self, task: Task, shard: Shard) -> None:
         self.task, self.shard = task, shard
@@ -36,7 +45,16 @@ class Guests:
         self._place = np.full(shard.n, -1, dtype=np.int64)  # of each sample among the guests
         self._count = 0
         self._facts = np.empty((0, 3))
-        self._rows = task.X[:0]
+        X = task.X
+        # Values of a row, on average over the team; rows of a callable may be arrays of any shape.
+        self._features = features_per_sample(X, shard.team) if sp.issparse(X) else math.prod(X.shape[1:])
+        self.keep_as(lambda rows: rows)
+
+    def keep_as(self, compact: Form) -> None:
+        """Choose the compact form of rows of X; it must be the same for all guests."""
+        self._compact = compact
+        if not self._count:
+            self._rows = compact(self.task.X[:0])
 
     def welcome(self, ids: IntArray) -> None:
         """Bring the samples ``ids`` here, if they are not; every process must ask for the same ones."""
@@ -48,23 +66,33 @@ class Guests:
         facts = np.stack([task.y[own], task.C[own], self.diagonal[own]], axis=1).astype(np.float64)
         self._facts = _extended(self._facts, before, self.shard.take(new, facts))
         if not task.kernel.pairwise:
-            self._bring_rows(new, own)
+            self._rows = _extended(self._rows, before, self._brought(new, self._compact))
         self._count += len(new)
         self._place[new] = np.arange(before, self._count)
 
-    def _bring_rows(self, new: IntArray, own: IntArray) -> None:
-        X = self.task.X
-        if sp.issparse(X):
-            self._rows = sp.csr_array(sp.vstack([self._rows, self.shard.take_sparse(new, X[own])], "csr"))
-        elif X.dtype.hasobject:
-            parts = np.concatenate(self.shard.team.collect(X[own]))
-            self._rows = _extended(self._rows, self._count, parts[self.shard.sent_order(new)])
-        else:
-            self._rows = _extended(self._rows, self._count, self.shard.take(new, X[own]))
+    def _brought(self, ids: IntArray, form: Form) -> Data:
+        """Rows of all processes in some form of X, a few at a time."""
+        X, shard, parts = self.task.X, self.shard, []
+        value = max(form(X[:0]).dtype.itemsize, _POSITION_BYTES if sp.issparse(X) else 0)
+        at_once = max(1, int(_MESSAGE_BYTES / max(1.0, self._features * value)))
+        for first in range(0, len(ids), at_once):
+            part = ids[first : first + at_once]
+            parts.append(shard.take_data(part, form(X[shard.mine(part)[1]])))
+        return sp.csr_array(sp.vstack(parts, "csr")) if sp.issparse(X) else np.concatenate(parts)
 
     def rows(self, ids: IntArray) -> Data:
-        """Rows of X of guests."""
+        """Compact rows of guests."""
         return self._rows[self._place[ids]]
+
+    def originals(self, ids: IntArray) -> Data:
+        """Rows of X of any samples; every process must ask for the same ones."""
+        X = self.task.X
+        if not len(ids):
+            return X[:0]
+        if self._rows.dtype != X.dtype:
+            return self._brought(ids, lambda rows: rows)
+        self.welcome(ids)  # their compact rows are those of X
+        return self.rows(ids)
 
     def facts(self, ids: IntArray) -> Facts:
         """The other facts of guests."""
@@ -72,8 +100,10 @@ class Guests:
         return Facts(y.astype(np.int32), C, diagonal)
 
 
-def _extended(values: np.ndarray, count: int, more: np.ndarray) -> np.ndarray:
-    """The first ``count`` rows of ``values``, then ``more``, in an array with room for others."""
+def _extended(values: Data, count: int, more: Data) -> Data:
+    """The first ``count`` rows of ``values``, then ``more``; an array gets room for others."""
+    if sp.issparse(values):
+        return sp.csr_array(sp.vstack([values, more], "csr"))
     end = count + len(more)
     if end > len(values):
         room = np.empty((max(_FIRST_ROOM, 2 * end), *values.shape[1:]), dtype=more.dtype)

@@ -19,7 +19,7 @@ from ...system.data import features_per_sample
 from ...system.memory import WHOLE_SAMPLES
 from ...system.shard import Shard
 from ...system.threads import blas_threads
-from ...system.typing import FloatArray, IntArray
+from ...system.typing import Data, FloatArray, IntArray
 from ..base import EngineOptions, Task
 from .guests import Guests
 from .layouts import Layout
@@ -66,6 +66,10 @@ class KernelValues(ABC):
     def whole(self) -> bool:
         """Whether all rows are computed at the start, in one call."""
         return False
+
+    def compact(self, X: Data) -> Data:
+        """Rows of X in the form in which guests are kept and sent."""
+        return X
 
     def diagonal(self) -> FloatArray:
         """K_ii of the samples held here without the offset, in float64."""
@@ -170,6 +174,9 @@ class NativeValues(KernelValues):
         self._samples = self._layout.samples(task.X)
         self.form, self.exact = self._layout.describe(), self._layout.exact
 
+    def compact(self, X: Data) -> Data:
+        return self._layout.compact(X)
+
     @property
     def work(self) -> float:
         """What a value costs, in multiplications."""
@@ -187,7 +194,7 @@ class NativeValues(KernelValues):
     def _only(self, ids: IntArray) -> _core.Samples:
         """The samples ``ids`` in native form."""
         guests = self.guests
-        return self._samples.take(ids) if guests is None else self._layout.samples(guests.rows(ids))
+        return self._samples.take(ids) if guests is None else self._layout.of_compact(guests.rows(ids))
 
     def _block(self, ids: IntArray, columns: _core.Samples, count: int) -> np.ndarray:
         """The values of ``ids`` against the first ``count`` of ``columns``."""
@@ -219,7 +226,7 @@ class NativeValues(KernelValues):
             scorer = SupportScorer(self._spec, self._only(ids), np.ascontiguousarray(coef))
             for first, last in scorer.steps(self.width, self.work):
                 scorer(self._samples, first, last, out[first:last], self.n_threads)
-        else:
+        else:  # guests are kept as rows of X
             rows = X[ids] if self.guests is None else self.guests.rows(ids)
             LaidOutScorer([self._layout.in_float64()], self.task.offset, rows, coef)(X, self.n_threads, out)
         return out

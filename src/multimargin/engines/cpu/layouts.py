@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import scipy.linalg.cython_blas
@@ -166,17 +166,38 @@ class Layout:
             return self.grid.holds(X)
         return self.exact or within_float32(self.kernel, X)
 
+    def compact(self, X: Data) -> Data:
+        """Rows of ``X``, which the layout must hold, in the form in which a team keeps and sends them.
+
+        They become the integers of a grid; otherwise they stay as they are, as those of a normalised kernel
+        do, whose factors come from ``X``.
+        """
+        return X if self._normalised else self._integers(X)
+
     def samples(self, X: Data) -> _core.Samples:
         """Rows of ``X``, which the layout must hold, in native form, with a normalised kernel's factors."""
-        samples = self._plain_samples(X)
-        if isinstance(self.kernel, Polynomial) and self.kernel.normalize:
-            samples.set_scale(self.kernel.scale(X))
+        return self.of_compact(self.compact(X))
+
+    def of_compact(self, rows: Data) -> _core.Samples:
+        """The same, from rows that are ``compact``."""
+        if not self._normalised:
+            return self._laid_out(rows)
+        samples = self._laid_out(self._integers(rows))
+        samples.set_scale(cast("Polynomial", self.kernel).scale(rows))
         return samples
 
-    def _plain_samples(self, X: Data) -> _core.Samples:
+    @property
+    def _normalised(self) -> bool:
+        return isinstance(self.kernel, Polynomial) and self.kernel.normalize
+
+    def _integers(self, X: Data) -> Data:
+        return X if self.grid is None else self.grid.integers(X)
+
+    def _laid_out(self, X: Data) -> _core.Samples:
+        """The native form of integers of the grid, if there is one, else of rows of the data."""
         if self.grid is not None:
             make = _integer_samples if self.form == "integer" else _binary_samples
-            return make(self.grid.integers(X), self.grid.scale)
+            return make(X, self.grid.scale)
         if self.form.startswith("sparse"):
             sparse = _core.sparse if self.form == "sparse" else _core.sparse_direct
             rows = X.astype(self.dtype, copy=False)

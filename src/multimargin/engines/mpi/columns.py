@@ -18,7 +18,6 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from ... import _core
 from ...inner.base import InnerSolver
@@ -104,11 +103,6 @@ def _whole(task: Task) -> Task:
     if team.max(float(task.start is not None)):
         ids, rows = task.start or (np.empty(0, dtype=np.int64), np.empty((0, task.m)))
         start = team.join(shard.first + ids), team.join(rows)
-    if sp.issparse(task.X):
-        X = shard.take_sparse(np.arange(shard.n), task.X)
-    elif task.X.dtype.hasobject:
-        X = np.concatenate(team.collect(task.X))
-    else:
-        X = team.join(task.X, counts)
+    X = shard.take_data(np.arange(shard.n), task.X)
     y, C = team.join(task.y, counts), team.join(task.C, counts)
     return replace(task, X=X, y=y, C=C, start=start, team=SOLO)
