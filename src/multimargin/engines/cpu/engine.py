@@ -231,11 +231,11 @@ class CpuEngine(Engine):
             steps = self._solve(inner, block, aim)
         elif meanwhile is not None:
             meanwhile(block)
-        rows = np.concatenate([block.alpha, block.G], axis=1)[: None if self.team.rank == 0 else 0]
+        sent, counts = slice(None if self.team.rank == 0 else 0), [len(block.W)] + [0] * (self.team.size - 1)
         with self.profile.phase("messages"):
-            rows = self.team.join(rows, [len(block.W)] + [0] * (self.team.size - 1))
+            for rows in (block.alpha, block.G):  # one after the other: no message of n x m numbers
+                rows[:] = self.team.join(rows[sent], counts)
             steps, self.solvers.progress = self.team.agree((steps, self.solvers.progress))
-        block.alpha[:], block.G[:] = rows[:, : self.m], rows[:, self.m :]
         return steps
 
     @timed("gradient")

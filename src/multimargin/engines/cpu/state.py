@@ -79,9 +79,8 @@ class State:
         if self.guests is None:
             return DualRows(self.alpha[W], self.G[W], self.y[W], self.C[W])
         _, own = self.shard.mine(W)
-        rows = self.shard.take(W, np.concatenate([self.alpha[own], self.G[own]], axis=1))
+        alpha, G = (self.shard.take(W, values[own]) for values in (self.alpha, self.G))
         facts = self.guests.facts(W)
-        alpha, G = (np.ascontiguousarray(part) for part in np.split(rows, 2, axis=1))
         return DualRows(alpha, G, facts.y, self.costs.capped(facts.C))
 
     def coefficients(self, ids: IntArray) -> FloatArray:
