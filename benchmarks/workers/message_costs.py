@@ -79,6 +79,6 @@ def iteration_seconds(q: int, m: int, steps: int) -> float:
             initial_step=rule.initial_step,
         )
         start = time.process_time()
-        made = _core.projected_gradient("crammer-singer", K, G, alpha, y, np.full(q, 4.0), options)[0]
+        made = _core.projected_gradient("crammer-singer", K, G, alpha, y, np.full(q, 4.0), options, 1)[0]
         found.append((time.process_time() - start) / max(1, made))
     return min(found)

@@ -184,6 +184,7 @@ def projected_gradient(
     y: _I32,
     C: _F64,
     options: GradientOptions,
+    n_threads: int,
     exchange: Callable[[_F64], _F64] | None = None,
 ) -> tuple[int, float]: ...
 def update_samples(

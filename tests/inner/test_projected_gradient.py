@@ -60,7 +60,7 @@ class Problem:
                 initial_step=initial_step,
             )
             arrays = self.K, G, alpha, self.y, self.C
-            steps, measure = _core.projected_gradient("crammer-singer", *arrays, options)
+            steps, measure = _core.projected_gradient("crammer-singer", *arrays, options, 1)
         else:
             solver = ProjectedGradient(max_iter=cap, initial_step=initial_step)
             steps = solver.solve(
@@ -278,3 +278,41 @@ def test_native_gradient_update(n, m, k, dtype):
     # Up to 64 rows are added in their own precision, the sums of those in float64.
     rounding = min(k, 64) * np.finfo(dtype).eps * np.abs(rows).max() * np.abs(delta).max()
     np.testing.assert_allclose(G, expected, atol=1e-10 + rounding)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n", "m"), [(5, 2), (129, 3), (700, 10)])
+def test_native_products_are_those_of_numpy(dtype, n, m):
+    """Whatever the precision of K, the gradient is G + K d in float64; threads change nothing."""
+    p = Problem(3, n, m)
+    values = np.zeros((n, n + 7), dtype=dtype)  # rows of a larger array
+    values[:, :n] = p.K
+    K = values[:, :n]
+    start = p.G - p.K @ p.alpha + K.astype(np.float64) @ p.alpha
+    options = _core.GradientOptions(
+        eps=0.0, max_iter=7, rho_min=1e-10, rho_max=1e10, memory=2, patience=2, initial_step="projected"
+    )
+    found = []
+    for threads in (1, 2):
+        alpha, G = p.alpha.copy(), start.copy()
+        steps, _ = _core.projected_gradient("crammer-singer", K, G, alpha, p.y, p.C, options, threads)
+        assert steps == 7
+        np.testing.assert_allclose(G, start + K.astype(np.float64) @ (alpha - p.alpha), rtol=0, atol=1e-11)
+        found.append((alpha, G))
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+@given(st.integers(0, 1000), st.integers(2, 12), st.sampled_from([1e-8, 1e-2, 1.0, 1e3, 1e10]))
+def test_one_native_step_is_the_projection(seed, m, rho):
+    p = Problem(seed, n=12, m=m, start=("inside", "zero", "vertex")[seed % 3])
+    options = _core.GradientOptions(
+        eps=0.0, max_iter=1, rho_min=rho, rho_max=rho, memory=2, patience=2, initial_step="projected"
+    )
+    alpha, G = p.alpha.copy(), p.G.copy()
+    K = np.zeros_like(p.K)  # no curvature: the whole step is made
+    _core.projected_gradient("crammer-singer", K, G, alpha, p.y, p.C, options, 1)
+    E = one_hot(p.y, m)
+    for i in range(12):
+        D = p.C[i] * E[i] - p.alpha[i] + rho * (p.G[i] - p.G[i].max())
+        expected = p.C[i] * E[i] - project_simplex(D, p.C[i])
+        np.testing.assert_allclose(alpha[i], expected, atol=1e-12 * p.C[i] * max(1.0, rho * 1e-3))

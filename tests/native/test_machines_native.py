@@ -131,7 +131,7 @@ class Case:
         arrays = self.K, self.G, self.alpha, self.y, self.C
         steps = {"rho_min": 1e-10, "rho_max": 1e10, "memory": 2, "patience": 2, "initial_step": initial_step}
         options = _core.GradientOptions(eps=eps, max_iter=max_iter, **steps)
-        return _core.projected_gradient(self.machine, *arrays, options)
+        return _core.projected_gradient(self.machine, *arrays, options, 1)
 
     def optimum(self):
         """By bounded least squares: with K = LL', 1/2 |L'alpha|^2 - <T, alpha> over alpha = M beta."""

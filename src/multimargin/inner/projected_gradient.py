@@ -70,9 +70,6 @@ class ProjectedGradient(InnerSolver):
             raise ValueError(f"initial_step must be 'projected' or 'ell', got {self.initial_step!r}.")
         check_projection(self.projection)
 
-    def block_bytes(self, itemsize: int) -> int:
-        return 0 if itemsize == 8 else 8  # products are in float64
-
     def solve(self, problem: Problem, block: Block, eps: float, rng: np.random.Generator) -> int:
         w, F, K = block.alpha, block.G, block.K
         feasible = BalancedBox(problem, block) if problem.balanced else RowSets(problem)

@@ -83,12 +83,11 @@ class Solvers:
             seconds=self._seconds,
         )
         K, G, alpha, y, C = block.K, block.G, block.alpha, block.y, block.C
+        rest = self.options.n_threads, _exchange(block)
         if not self.problem.balanced:
-            exchange = _exchange(block)
-            return int(_core.projected_gradient(self.problem.name, K, G, alpha, y, C, options, exchange)[0])
+            return int(_core.projected_gradient(self.problem.name, K, G, alpha, y, C, options, *rest)[0])
         low, high = self.problem.bounds(y, C)
-        rest = inner.projection, self.options.n_threads, _exchange(block)
-        return int(_core.balanced_gradient(K, G, alpha, low, high, options, *rest)[0])
+        return int(_core.balanced_gradient(K, G, alpha, low, high, options, inner.projection, *rest)[0])
 
     def _variable_projection(self, inner: VariableProjection, block: Block, eps: float) -> int:
         low, high = self.problem.bounds(block.y, block.C)

@@ -43,28 +43,19 @@ std::optional<SharedColumns> shared_columns(const KernelRows& K, const Exchange&
 }
 
 Found projected_gradient(const std::string& machine, const KernelRows& K, const Matrix& G, const Matrix& alpha,
-                         const Labels& y, const ConstVector& C, const GradientOptions& options,
+                         const Labels& y, const ConstVector& C, const GradientOptions& options, int n_threads,
                          const Exchange& exchange) {
   nb::gil_scoped_release released;
   options.check();
+  const int threads = checked_threads(n_threads);
   check_state(ConstMatrix(G), alpha, y, C);
-  const Index q = length(G), m = length(G, 1), columns = length(K, 1);
+  const Index q = length(G), m = length(G, 1);
   const std::optional<SharedColumns> shared = shared_columns(K, exchange, q, m);
   return with_machine(machine, [&]<class Machine>(std::type_identity<Machine>) {
     return with_rows(K, [&]<class T>(const T* first, Index stride) {
-      Subproblem<double> block{q, m, nullptr, stride, nullptr, G.data(), alpha.data(), y.data(), C.data(),
-                               shared ? &*shared : nullptr};
-      std::vector<double> converted;
-      if constexpr (std::is_same_v<T, double>) {
-        block.K = first;
-      } else {
-        converted.reserve(q * columns);
-        for (Index i = 0; i < q; ++i)
-          converted.insert(converted.end(), first + i * stride, first + i * stride + columns);
-        block.K = converted.data();
-        block.K_stride = std::max<Index>(columns, 1);
-      }
-      RowwiseBlock<Machine> rows(block, Machine(m, Machine::find_update("sort"), 0));
+      const Subproblem<T> block{q, m, first, stride, nullptr, G.data(), alpha.data(), y.data(), C.data(),
+                                shared ? &*shared : nullptr};
+      RowwiseBlock<Machine, T> rows(block, Machine(m, Machine::find_update("sort"), 0), threads);
       return found(ProjectedGradient(std::move(rows), options).run());
     });
   });
@@ -129,7 +120,7 @@ void bind_projections(nb::module_& m) {
       .def(nb::init<double, Index, double, Index, double, double>(), nb::kw_only(), "eps"_a, "max_iter"_a, "rho"_a,
            "period"_a, "flat"_a, "seconds"_a = kInfinity);
   m.def("projected_gradient", &projected_gradient, "machine"_a, "K"_a.noconvert(), "G"_a.noconvert(),
-        "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "options"_a, "exchange"_a = nb::none(),
+        "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "options"_a, "n_threads"_a, "exchange"_a = nb::none(),
         "Solves the block in place by the projected gradient method; returns (iterations, max g_i / c_i). With "
         "exchange(part) -> whole, K has this process's columns, and products are put together from parts of all.");
   m.def("variable_projection", &variable_projection, "K"_a.noconvert(), "G"_a.noconvert(), "alpha"_a.noconvert(),

@@ -75,7 +75,8 @@ class CrammerSinger {
   template <class Count>
   void minimise_of(Count m, const double* G, double kii, Index y, double C, double* alpha) {
     if (kii > 0.0) {
-      solve(update_, G, std::min(relax_ / kii, std::numeric_limits<double>::max()), y, C, m, alpha);
+      solve(G, std::min(relax_ / kii, std::numeric_limits<double>::max()), y, C, m, alpha,
+            [this](const auto& p, double* z) { update_simplex(update_, p, z); });
     } else {
       std::fill(alpha, alpha + m, 0.0);
       const Index p = argmax_of(G, m);
@@ -89,7 +90,9 @@ class CrammerSinger {
   // Projects alpha - step G onto the feasible rows (NY, Eq. 3.3) in place: the same problem with 1/kii = step, always
   // solved exactly.
   void project(const double* G, double step, Index y, double C, Index m, double* alpha) {
-    with_count(m, [&](auto count) { solve(SimplexUpdate::sort, G, step, y, C, count, alpha); });
+    with_count(m, [&](auto count) {
+      solve(G, step, y, C, count, alpha, [](const auto& p, double* z) { simplex::update_from_active(p, z); });
+    });
   }
 
   // alpha <- alpha + t (target - alpha), 0 < t < 1, for feasible rows. The result is feasible to the last bit.
@@ -136,8 +139,8 @@ class CrammerSinger {
 
   // D = z + step (G - max G). Subtracting max G only shifts theta, and keeps precision: then max D lies in [0, C], and
   // all D of active classes are of the size of C.
-  template <class Count>
-  void solve(SimplexUpdate update, const double* G, double step, Index y, double C, Count m, double* alpha) {
+  template <class Count, class Solve>
+  void solve(const double* G, double step, Index y, double C, Count m, double* alpha, Solve update) {
     double* D = buffer_.data();
     double* z = D + m;
     const double top = max_of(G, m);
@@ -147,7 +150,7 @@ class CrammerSinger {
       const double descent = (G[r] - top) * step;
       D[r] = z[r] + (descent > kFarAway ? descent : kFarAway);
     }
-    update_simplex(update, SimplexProblem<Count>{D, m, C, z + m, &random_, tau_}, z);
+    update(SimplexProblem<Count>{D, m, C, z + m, &random_, tau_}, z);
     store(z, y, C, m, alpha);
   }
 

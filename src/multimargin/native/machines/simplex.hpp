@@ -110,6 +110,17 @@ double lower_bound(const SimplexProblem<Count>& p) {
   return std::max(max_of(p.D, p.m) - p.C, (sum_of(p.D, p.m) - p.C) / static_cast<double>(p.m));
 }
 
+// Newton's method from the classes that z has active. For any set S of classes, phi is at least
+// sum_{r in S} (D_r - theta) - C, whose root is therefore at or below theta. If few classes change, one or two steps
+// suffice: for projections of rows that take many small steps.
+template <class Count>
+void update_from_active(const SimplexProblem<Count>& p, double* z) {
+  const double count = sum_over(p.m, [&](auto r) { return z[r] > 0.0 ? 1.0 : 0.0; });
+  const double sum = sum_over(p.m, [&](auto r) { return z[r] > 0.0 ? p.D[r] : 0.0; });
+  const double root = (sum - p.C) / std::max(count, 1.0);
+  threshold(p, finish_exactly(p, std::max(max_of(p.D, p.m) - p.C, root)), z);
+}
+
 // Sort (Blondel et al., Algorithm 2): with mu = D descending and
 // pi(k) = (sum_{l<=k} mu_l - C) / k, theta = pi(rho), rho = max{k : mu_k > pi(k)}. O(m log m).
 template <class Count>

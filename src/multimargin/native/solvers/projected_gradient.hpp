@@ -1,10 +1,10 @@
 // The projected gradient method for a block, Niu & Yuan, Algorithm 3.
 #pragma once
 
-#include "base/blas.hpp"
 #include "base/interrupt.hpp"
 #include "base/reduce.hpp"
 #include "machines/machine.hpp"
+#include "solvers/sparse_product.hpp"
 #include "solvers/subproblem.hpp"
 
 namespace multimargin::solvers {
@@ -31,16 +31,16 @@ struct GradientOptions {
   }
 };
 
-// A block whose rows each have a feasible set of their own, with the operations that the method needs. Products with K
-// are among them, because they depend on the layout of K.
-template <class Machine>
+// A block whose rows each have a feasible set of their own, with the operations that the method needs.
+template <class Machine, class T>
 class RowwiseBlock {
  public:
-  using Value = double;
+  using Value = T;
 
-  RowwiseBlock(const Subproblem<double>& block, Machine machine) : b_(block), machine_(std::move(machine)) {}
+  RowwiseBlock(const Subproblem<T>& block, Machine machine, int n_threads)
+      : b_(block), machine_(std::move(machine)), product_(block, n_threads) {}
 
-  const Subproblem<double>& block() const { return b_; }
+  const Subproblem<T>& block() const { return b_; }
 
   // The largest Machine::progress.
   double closeness() const {
@@ -70,18 +70,7 @@ class RowwiseBlock {
     return total;
   }
 
-  // Kd = K d.
-  void multiply(const double* d, double* Kd) {
-    if (!b_.shared) {
-      blas::gemm<double>(false, false, b_.q, b_.m, b_.q, 1.0, b_.K, b_.K_stride, d, b_.m, 0.0, Kd, b_.m);
-      return;
-    }
-    const Index columns = b_.columns();
-    part_.resize(static_cast<std::size_t>(columns * b_.m));
-    if (columns > 0)
-      blas::gemm<double>(true, false, columns, b_.m, b_.q, 1.0, b_.K, b_.K_stride, d, b_.m, 0.0, part_.data(), b_.m);
-    b_.shared->exchange(part_.data(), Kd);
-  }
+  void multiply(const double* d, double* Kd) { product_(d, Kd); }
 
   // alpha <- alpha + t (target - alpha), 0 < t < 1.
   void move_towards(const double* target, double t) const {
@@ -101,9 +90,9 @@ class RowwiseBlock {
     return worst;
   }
 
-  Subproblem<double> b_;
+  Subproblem<T> b_;
   Machine machine_;
-  std::vector<double> part_;  // of a shared product
+  SparseProduct<T> product_;
 };
 
 // Solves the subproblem in place; alpha is NY's w, G is NY's F. Projected gradient steps with the multi-step
