@@ -43,11 +43,12 @@ class KeptBlock:
         return self._values[: self._stride**2].reshape(self._stride, self._stride)
 
     def missing(self, W: IntArray) -> IntArray:
-        """The samples of ``W`` that are not members yet; makes room for them by leaving idle members out."""
+        """The samples of ``W`` that are not members yet; makes room, if need be by leaving idle ones out."""
         new = W[~self._is_member[W]]
         idle = len(self.members) + len(new) - len(W)
         if idle > self.IDLE_SHARE * len(W) or len(W) + idle > self.largest:
             self._retain(np.isin(self.members, W))
+        self._widen(len(self.members) + len(new))
         return new
 
     def extend(self, new: IntArray, rows: np.ndarray, slots: IntArray, n_threads: int) -> None:
