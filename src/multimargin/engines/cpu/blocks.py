@@ -1,7 +1,7 @@
 """The kernel block of a working set: several ways to have one, the cheapest that serves.
 
 one sample          its diagonal entry
-a set for once      gathered from cached rows, the rest computed            ``Block``
+a set for once      from the last set, from cached rows, the rest computed  ``Block``
 a growing set       kept from round to round (``kept_block.py``)            ``Block``
 all samples         the row store itself, once it holds all rows            ``Block``
 uncoupled classes   rows of the store; each class uses its own part         ``StoreBlock``
@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _core
 from ...inner.block import Block
 from ...run.profile import Profile, timed
 from ...system.fixed_point import FIXED_POINT, encoded
@@ -24,13 +25,16 @@ from ...system.memory import WHOLE_SAMPLES
 from ...system.typing import FloatArray, IntArray
 from ..base import EngineOptions
 from .kept_block import KeptBlock
-from .kernel_values import NativeValues
+from .kernel_values import NativeValues, Table
+from .last_block import Values, from_last, old_and_new
 from .row_store import RowStore, chunks
 from .state import State
 
 # Above this share of pairs (sample, class) with weight, whole kernel rows are faster than those of a class.
 _DENSE = 0.08
 _FIXED_POINT_COST = 100.0  # the largest cost with which fixed-point blocks are used
+_WORTH_KEEPING = 64  # samples of a set for once: values of fewer are found as fast in cached rows
+_ROWS = 64  # of a block, computed in one call
 
 
 @dataclass
@@ -60,6 +64,7 @@ class Blocks:
         self.state, self.rows, self.diagonal, self.profile = state, rows, diagonal, profile
         self.options, self.budget, self.dtype = options, rows.budget, rows.values.dtype
         self._kept: KeptBlock | None = None
+        self._last: Values | None = None  # of the last set for once
         self._lazy_room = np.empty(0, dtype=self.dtype)
 
     def work_space(self, block: Block) -> np.ndarray | None:
@@ -109,23 +114,46 @@ class Blocks:
                 f"The kernel block of a working set of {len(W)} samples does not fit the memory budget; use "
                 f"at most {self.budget.largest_block} samples or a larger cache_size."
             )
-        K = np.empty((1, 1), dtype=self.dtype) if len(W) == 1 else self._gathered(W)
+        if len(W) == 1:
+            return self._block(W, self._diagonal_of(W).astype(self.dtype).reshape(1, 1))
+        W, K = self._put_together(W)
         np.fill_diagonal(K, self._diagonal_of(W))
         return self._block(W, K)
 
-    def _gathered(self, W: IntArray) -> np.ndarray:
-        """K_WW from cached rows if there are any, by symmetry too; the rest computed."""
-        K = np.empty((len(W), len(W)), dtype=self.dtype)
-        slots = self.rows.cache.peek(W)
-        known, unknown = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
-        for i in known:
-            np.take(self.rows.kept[slots[i]], W, out=K[i], mode="clip")
-        if len(unknown):
-            between = self.rows.table(W[unknown])
-        for part in chunks(unknown, self._rows_at_once(len(W))):
-            K[np.ix_(part, known)] = K[np.ix_(known, part)].T
-            K[np.ix_(part, unknown)] = between(W[part], len(unknown))
-        return K
+    def _put_together(self, W: IntArray) -> tuple[IntArray, np.ndarray]:
+        """K_WW and the order of its samples: those of the last set, of cached rows, and the others."""
+        old, new = old_and_new(self._last, W)
+        copied = self._rows_to_copy(new)
+        store, slots = copied["store"], copied["slots"]
+        cached = slots >= 0
+        W = np.concatenate([old, new[cached], new[~cached]])
+        K, done, _ = from_last(self._last, W, W, self.dtype)
+        if cached.any():
+            known = W[: done + np.count_nonzero(cached)]
+            _core.extend_block(K, done, store, slots[cached], known, self.options.n_threads)
+            done = len(known)
+        self._compute(K, W, done)
+        self._last = Values(W, W, K) if self._is_kept(W) else None
+        return W, K
+
+    def _compute(self, K: np.ndarray, W: IntArray, done: int) -> None:
+        """Complete K_WW, of which the first rows and columns are there."""
+        if done == len(W):
+            return
+        between, columns = self._table(W), np.arange(len(W))
+        for part in chunks(columns[done:], min(_ROWS, self._rows_at_once(len(W)))):
+            count = part[-1] + 1  # by symmetry, columns after these need no values
+            values = between(W[part], count)
+            rows = columns[: len(part)]
+            _core.extend_block(K, part[0], values, rows, columns[:count], self.options.n_threads)
+
+    def _table(self, columns: IntArray) -> Table:
+        """See ``RowStore.table``."""
+        return self.rows.table(columns)
+
+    def _is_kept(self, W: IntArray) -> bool:
+        """Whether the values of a set for once should serve the next one, and fit beside its own."""
+        return len(W) >= _WORTH_KEEPING and 2 * len(W) ** 2 <= self.budget.largest_block**2
 
     def _rows_at_once(self, columns: int) -> int:
         """Rows of a block with so many columns that take no more memory than the rows that pass by."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,18 +25,12 @@ from ...run.profile import timed
 from ...system.shard import Shard
 from ...system.typing import FloatArray, IntArray
 from .blocks import Blocks
+from .kernel_values import Table
+from .last_block import Values, from_last, old_and_new
 from .row_store import chunks
 
 _LARGE = 1000  # samples of a set for once above which the first process solves it, unless products suffice
 _WORTH_A_MESSAGE = 1e7  # multiplications of a product with a block
-
-
-class _Values(NamedTuple):
-    """Kernel values of some samples against others."""
-
-    rows: IntArray
-    columns: IntArray
-    K: np.ndarray
 
 
 @dataclass
@@ -49,8 +43,7 @@ class SharedBlock(Block):
 class TeamBlocks(Blocks):
     """Makes the blocks of one fit that several processes share; all of them must make the same calls."""
 
-    _whole: _Values | None = None  # of the last block for once that was whole
-    _part: _Values | None = None  # the same of the last one that was shared
+    _part: Values | None = None  # of the last block that was shared
 
     @property
     def _shard(self) -> Shard:
@@ -69,57 +62,30 @@ class TeamBlocks(Blocks):
         return inner.by_products and len(W) ** 2 * self.state.m >= _WORTH_A_MESSAGE
 
     # -- a set for once ------------------------------------------------------------------------------
-    def once(self, W: IntArray) -> Block:
-        return super().once(self._old_first(self._whole, W))
-
-    def _gathered(self, W: IntArray) -> np.ndarray:
-        K, old, _ = self._from_last(self._whole, W, W)
-        new = np.arange(old, len(W))
+    def _table(self, columns: IntArray) -> Table:
         if self.rows.values.task.kernel.pairwise:
-            K[new] = self._columns_of_all(W, W[new])
-        else:
-            between = self.rows.table(W)
-            for part in chunks(new, self._rows_at_once(len(W))):
-                K[part] = between(W[part], len(W))
-        K[:old, old:] = K[old:, :old].T
-        self._whole = _Values(W, W, K)
-        return K
+            return lambda ids, count: self._columns_of_all(columns[:count], ids)
+        return super()._table(columns)
+
+    def _is_kept(self, W: IntArray) -> bool:
+        return True  # every value that is not kept is computed
 
     @timed("memory")
     def shared(self, W: IntArray) -> SharedBlock:
         """The block of a set that will not come again, of which each process has its columns."""
-        W = self._old_first(self._part, W)
+        W = np.concatenate(old_and_new(self._part, W))
         places, here = self._shard.mine(W)
         columns = W[places]
-        K, old, old_columns = self._from_last(self._part, W, columns)
+        K, old, old_columns = from_last(self._part, W, columns, self.dtype)
         for part in chunks(np.arange(old, len(W)), self._rows_at_once(len(W))):
             K[part] = self.rows.against(W[part], here)
         if old_columns < len(columns):
             for part in chunks(np.arange(old), self._rows_at_once(len(W))):
                 K[part, old_columns:] = self.rows.against(W[part], here[old_columns:])
-        self._part = _Values(W, columns, K)
+        self._part = Values(W, columns, K)
         block = self._block(W, K)
         K[places, np.arange(len(here))] = block.diagonal[places]
         return SharedBlock(**vars(block), exchange=partial(self._shard.take, W))
-
-    def _old_first(self, last: _Values | None, W: IntArray) -> IntArray:
-        """The same samples, those of the last block first: so their values are copied fast."""
-        if last is None or len(W) == 1:
-            return W
-        old = np.isin(W, last.rows, assume_unique=True)
-        return np.concatenate([W[old], W[~old]])
-
-    def _from_last(self, last: _Values | None, W: IntArray, columns: IntArray) -> tuple[np.ndarray, int, int]:
-        """Values of ``W`` against ``columns``, as far as the last block has them.
-
-        Also how many of ``W`` and of ``columns`` it has, which come first.
-        """
-        K = np.empty((len(W), len(columns)), dtype=self.dtype)
-        if last is None:
-            return K, 0, 0
-        rows, at = _places(last.rows, W), _places(last.columns, columns)
-        K[: len(rows), : len(at)] = last.K.take(rows, axis=0).take(at, axis=1)
-        return K, len(rows), len(at)
 
     def _columns_of_all(self, columns: IntArray, ids: IntArray) -> np.ndarray:
         """Kernel values of ``ids`` against ``columns``, which each process computes for those it holds."""
@@ -176,11 +142,3 @@ class TeamBlocks(Blocks):
         """Compute kernel rows that the step will need if the samples move, as those of a growing set do."""
         if not self._is_lazy and len(block.W) <= self.rows.cache.capacity:
             self.rows.load(block.W[self.rows.cache.peek(block.W) < 0])
-
-
-def _places(known: IntArray, ids: IntArray) -> IntArray:
-    """Places of ``ids`` among ``known``, for the first of them that are."""
-    order = np.argsort(known)
-    at = np.minimum(np.searchsorted(known, ids, sorter=order), len(known) - 1)
-    places = order[at] if len(known) else order
-    return np.asarray(places[: np.count_nonzero(known[places] == ids[: len(places)])])
