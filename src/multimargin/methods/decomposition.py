@@ -22,11 +22,13 @@ from ..run.checkpoint import Checkpoint
 from ..run.monitor import Monitor
 from ..solution import LARGE_GAP, Solution, Status, falls
 from ..system.memory import WHOLE_SAMPLES
+from ..system.typing import IntArray
 from .bias import Centred, KeptSums, NoBias, Proximal
 from .working_sets import RULES, Choice, WorkingSet
 
 _AIM = 0.95  # of tol: leaves room for rounding, so that the exact proof succeeds at the first try
 _MOST_PROOFS = 50
+_MOST_FINISHES = 5  # between two proofs
 _WINDOW, _HOPE = 50, 1e-3  # rounds of a growing set that must bring the dual nearer by this share of the gap
 _FLAT_STEPS = 1000  # steps (and 20 passes) that may leave the dual unchanged, to rounding
 _ROUNDED = 10.0  # times tol: a proof that finds more than this was deceived by rounding in the kernel rows
@@ -35,6 +37,7 @@ _LEAST_SHARE, _EXTRA_ROUNDS = 1e-3, 5  # if the gap is large: of tol, in steps o
 _POLISH_EPS = 1e-11
 _SHARE_OF_FIRST = 0.83  # measured on mnist
 _SETTLE_SHARE = 0.25  # of the memory budget, for the block that ``settle`` solves
+_FEW_VIOLATORS = 0.2  # of the support vectors: so many are settled alone
 
 
 @dataclass(frozen=True)
@@ -193,10 +196,10 @@ class Run:
             try:
                 most = math.inf if eps == self.tol else _EXTRA_ROUNDS
                 status = self.descend(scheme, eps, self.method.stop, self.method.leap, most)
+                if status is Status.CONVERGED and self.engine.raise_costs():
+                    continue
                 if status in (Status.CONVERGED, Status.STALLED):
-                    if status is Status.CONVERGED and self.engine.raise_costs():
-                        continue
-                    self._finish()
+                    status = self._finish_and_descend(scheme, eps, most, status)
                 proof = scheme.prove(self.tol)
             except KeyboardInterrupt:
                 if not self.keep:
@@ -306,17 +309,43 @@ class Run:
             self.checkpoint.save(found.ids, found.coef, engine.bias, trace, seconds, counts)
         return found
 
-    def _finish(self) -> None:
-        """What ``polish`` and ``settle`` ask for: one more block, by coordinate descent."""
-        engine, tol, most = self.engine, self.tol, self.engine.largest_block()
+    def _finish_and_descend(self, scheme: NoBias, tol: float, most: float, status: Status) -> Status:
+        """Finish the point that a descent has reached, until the rule finds no violator after that.
+
+        The last block may move samples outside of it from their optimum. One look at the gradient shows it,
+        and a proof costs far more.
+        """
+        for _ in range(_MOST_FINISHES):
+            if not self._finish() or status is not Status.CONVERGED:
+                break
+            done = self.monitor.trace.iterations
+            status = self.descend(scheme, tol, self.method.stop, most=most)
+            if self.monitor.trace.iterations == done:
+                break
+        return status
+
+    def _finish(self) -> bool:
+        """What ``polish`` and ``settle`` ask for: one more block, by coordinate descent. Whether it moved."""
+        engine, most = self.engine, self.engine.largest_block()
         if engine.n <= self.method.polish:
-            W, eps = np.arange(engine.n), min(tol, _POLISH_EPS)
+            W, eps = np.arange(engine.n), min(self.tol, _POLISH_EPS)
         elif self.method.settle:
-            violators = engine.select(most + 1, above=tol).ids  # more would not fit anyway
-            W, eps = np.union1d(engine.support(), violators), 0.5 * tol
+            eps = 0.5 * self.tol
+            W = self._unsettled(eps, most)
         else:
-            return
-        if len(W) <= most and not engine.agree(self.monitor.exhausted()):
-            inner = self.method.inner if engine.problem.balanced else CoordinateDescent()
-            made = engine.improve(W, inner, Aim(eps))
-            self._record(Choice(W, tol), made.steps)
+            return False
+        if not 0 < len(W) <= most or engine.agree(self.monitor.exhausted()):
+            return False
+        inner = self.method.inner if engine.problem.balanced else CoordinateDescent()
+        made = engine.improve(W, inner, Aim(eps))
+        self._record(Choice(W, self.tol), made.steps)
+        return made.moved
+
+    def _unsettled(self, eps: float, most: int) -> IntArray:
+        """The samples that ``settle`` solves as one block to ``eps``; more than ``most`` if they do not fit.
+
+        If few violate, their steps are too small to matter to the other support vectors.
+        """
+        support, violators = self.engine.support(), self.engine.select(most + 1, above=eps).ids
+        few = len(violators) <= _FEW_VIOLATORS * len(support) and not self.engine.problem.balanced
+        return np.sort(violators) if few else np.union1d(support, violators)
