@@ -120,7 +120,8 @@ void bind_projections(nb::module_& m) {
       .def(nb::init<double, Index, double, Index, double, double>(), nb::kw_only(), "eps"_a, "max_iter"_a, "rho"_a,
            "period"_a, "flat"_a, "seconds"_a = kInfinity);
   m.def("projected_gradient", &projected_gradient, "machine"_a, "K"_a.noconvert(), "G"_a.noconvert(),
-        "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "options"_a, "n_threads"_a, "exchange"_a = nb::none(),
+        "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "options"_a, "n_threads"_a,
+        "exchange"_a = nb::none(),
         "Solves the block in place by the projected gradient method; returns (iterations, max g_i / c_i). With "
         "exchange(part) -> whole, K has this process's columns, and products are put together from parts of all.");
   m.def("variable_projection", &variable_projection, "K"_a.noconvert(), "G"_a.noconvert(), "alpha"_a.noconvert(),

@@ -22,7 +22,8 @@ class SparseProduct {
       values = part_.data();
     }
     const Index columns = b_.columns();
-    parallel_tasks((columns + kTile - 1) / kTile, worthwhile_threads(n_threads_, 2.0 * static_cast<double>(work())), [&] {
+    const int threads = worthwhile_threads(n_threads_, 2.0 * static_cast<double>(work()));
+    parallel_tasks((columns + kTile - 1) / kTile, threads, [&] {
       return [&, sums = std::vector<double>(static_cast<std::size_t>(b_.m * kTile))](Index task) mutable {
         const Index begin = task * kTile;
         add(begin, std::min(kTile, columns - begin), sums.data(), values);
