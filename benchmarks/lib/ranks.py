@@ -85,12 +85,17 @@ class Ranks:
         self._folder.cleanup()
 
     def fit(self, ranks: int, *, engine: Any = None, **parameters: Any) -> TeamFit:
-        """One fit by so many ranks of one thread each; on one rank ``engine`` may be "cpu"."""
+        """The first fit of so many ranks of one thread each; on one rank ``engine`` may be "cpu"."""
+        return self.fits(ranks, 1, engine=engine, **parameters)[0]
+
+    def fits(self, ranks: int, repeats: int, *, engine: Any = None, **parameters: Any) -> list[TeamFit]:
+        """The first fits of the same processes, one after the other."""
         engine = Mpi(data="same") if engine is None else engine
         own = {"engine": engine, "n_threads": 1} | parameters
         if engine == "cpu" and own.get("solver") == "pdasmc":
             own["solver"] = "dasmc"  # the same method
-        return TeamFit([found[0] for found in start(ranks, problem=self._problem, parameters=own)])
+        found = start(ranks, problem=self._problem, parameters=own, repeats=repeats)
+        return [TeamFit(list(each)) for each in zip(*found, strict=True)]
 
 
 def call(ranks: int, function: Callable[..., Any], **more: Any) -> list[Any]:
