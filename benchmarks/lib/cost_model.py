@@ -41,7 +41,7 @@ class Counts:
     gathered: float  # values of blocks of small sets, put together for one round
     alone: float  # of these, values that every rank computes by itself
     large: float  # new values of large blocks for one round, which come from all ranks
-    kept: float  # new values of a block that is kept from round to round; the first rank has it
+    kept: float  # new values of a block that the first rank keeps and solves for all
     solved: float  # samples of all sets with such a block: their solution travels
     converted: float  # rows of X that a rank of a team brings into native form
     samples: float  # different ones in all working sets

@@ -38,7 +38,7 @@ class Tally:
     gathered: int = 0  # values of all blocks of at most SMALL samples, put together for one round
     alone: int = 0  # of these, values that every rank of a team computes by itself
     large: int = 0  # new values of larger blocks for one round, which ranks of a team bring together
-    kept: int = 0  # new values of a block that is kept from round to round, by the first rank of a team
+    kept: int = 0  # new values of blocks that the first rank of a team keeps and solves for all
     solved: int = 0  # samples of all sets with such a block: their solution travels
     converted: int = 0  # rows of X that a rank of a team brings into native form
     samples: int = 0  # different ones in all working sets
@@ -53,6 +53,7 @@ class Tally:
     setup_memory: float = 0.0  # those of them that the profile calls memory
     seen: set[int] = field(default_factory=set, repr=False)
     last: set[int] = field(default_factory=set, repr=False)
+    held: set[int] = field(default_factory=set, repr=False)  # samples of the block that the first rank keeps
     rounds: list[dict[str, float]] = field(default_factory=list, repr=False)
 
     def snapshot(self, **more: float) -> None:
@@ -61,12 +62,13 @@ class Tally:
         self.largest_now = 0
 
     def add_block(self, W: set[int], keep: bool) -> None:
-        """A block that is kept from round to round, or one for one round, which has parts of the last one."""
+        """A block that the first rank keeps, or one for one round, which has parts of the last one."""
         q = len(W)
-        new = len(W - (self.seen if keep else self.last))
+        new = len(W - (self.held if keep else self.last))
         if keep:
             self.kept += new * q
             self.solved += q
+            self.held |= W
         elif q > SMALL:
             self.large += new * q
         else:
@@ -85,7 +87,7 @@ class Tally:
         return self.values - self.row_values
 
     def record(self) -> dict[str, Any]:
-        found = {key: value for key, value in vars(self).items() if key not in ("seen", "last")}
+        found = {key: value for key, value in vars(self).items() if key not in ("seen", "last", "held")}
         return found | {"block_values": self.block_values}
 
 
@@ -121,8 +123,9 @@ def tallied() -> Iterator[Tally]:
         tally.selections += 1
         tally.asked += min(k, engine.n)
 
-    def improve(_: CpuEngine, W: Any, *__: Any, keep: bool = False) -> None:
-        tally.add_block(set(W.tolist()), keep)
+    def improve(_: CpuEngine, W: Any, inner: Any, *__: Any, keep: bool = False) -> None:
+        by_first = len(W) > SMALL and not inner.by_products
+        tally.add_block(set(W.tolist()), keep or by_first)
 
     def message(_: Messages, verb: str, __: Any, sent: int, received: int) -> None:
         tally.messages += 1
