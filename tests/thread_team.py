@@ -75,9 +75,11 @@ class ThreadTeam(Team):
         parts = [part for part in self.exchange("union", mine, mine.nbytes) if len(part)]
         return np.unique(np.concatenate(parts)) if parts else mine
 
-    def top(self, ids, score, k):
-        best = sorted((-s, i) for i, s in zip(ids.tolist(), score.tolist(), strict=True) if s > 0)[:k]
-        parts = self.exchange(f"top {k}", best, 16 * k)
+    def top(self, ids, score, k, most=None):
+        sent = k if most is None else min(k, most)
+        best = sorted((-s, i) for i, s in zip(ids.tolist(), score.tolist(), strict=True) if s > 0)
+        assert most is None or len(best) <= most
+        parts = self.exchange(f"top {k} of {sent}", best[:sent], 16 * sent)
         merged = sorted(pair for part in parts for pair in part)[:k]
         return np.array([i for _, i in merged], dtype=np.int64)
 

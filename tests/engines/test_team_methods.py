@@ -160,3 +160,25 @@ def test_a_time_limit_ends_all_ranks_with_one_point():
     results = run_ranks(2, lambda team: solve(team, "crammer-singer", "auto", (0.5, 0.5), seconds=1e-6))
     assert all(result.status is Status.TIME_LIMIT for result in results)
     np.testing.assert_array_equal(results[0].coef, results[1].coef)
+
+
+@pytest.mark.parametrize("even", [False, True])
+def test_no_more_candidates_travel_than_some_rank_has(even):
+    """However many samples a rule asks for: few violate near the optimum."""
+    X, y, C = problem_of("crammer-singer")
+
+    def received(team):
+        here = slice(team.rank * N // 2, (team.rank + 1) * N // 2)
+        task = Task(PROBLEMS["crammer-singer"](4), RBF(GAMMA), X[here], y[here], C[here], team=team)
+        engine = CpuEngine(task, EngineOptions())
+        found = []
+        for above in (0.0, 1.5):  # at alpha = 0 all samples violate by 1
+            before = team.received.get("top", 0)
+            chosen = engine.select(100_000, above=above, even=even)
+            found.append((len(chosen.ids), chosen.above, team.received["top"] - before))
+        return found
+
+    for all_of_them, none in run_ranks(2, received):
+        assert all_of_them[:2] == (N, N)
+        assert all_of_them[2] <= 16 * N * (4 if even else 1)  # evenly: for each class
+        assert none == (0, 0, 0)

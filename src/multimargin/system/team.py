@@ -48,8 +48,11 @@ class Team(ABC):
         """The different values of all processes, ascending."""
 
     @abstractmethod
-    def top(self, ids: IntArray, score: FloatArray, k: int) -> IntArray:
-        """Ids of the ``k`` largest positive scores, largest first; among equals the smallest id."""
+    def top(self, ids: IntArray, score: FloatArray, k: int, most: int | None = None) -> IntArray:
+        """Ids of the ``k`` largest positive scores, largest first; among equals the smallest id.
+
+        ``most`` is how many positive scores a process has at most, if that is known: so many are sent.
+        """
 
     @abstractmethod
     def agree(self, value: Value) -> Value:
@@ -104,7 +107,7 @@ class Solo(Team):
     def union(self, values: np.ndarray) -> np.ndarray:
         return np.unique(values)
 
-    def top(self, ids: IntArray, score: FloatArray, k: int) -> IntArray:
+    def top(self, ids: IntArray, score: FloatArray, k: int, most: int | None = None) -> IntArray:
         return np.asarray(ids[largest_first(score, k)])
 
     def agree(self, value: Value) -> Value:

@@ -138,17 +138,18 @@ class State:
             np.array([[value.max(initial=0.0), gain.sum(), np.count_nonzero(score > 0)]]),
             [1] * self.team.size,
         )
+        most = int(seen[:, 2].max())
         return Selection(
-            self._evenly(among, score, y, k) if even else self.team.top(among, score, k),
+            self._evenly(among, score, y, k, most) if even else self.team.top(among, score, k, most),
             float(seen[:, 0].max()),
             float(seen[:, 1].sum()) if ids is None else math.nan,
             int(seen[:, 2].sum()),
         )
 
-    def _evenly(self, ids: IntArray, score: FloatArray, y: LabelArray, k: int) -> IntArray:
+    def _evenly(self, ids: IntArray, score: FloatArray, y: LabelArray, k: int, most: int) -> IntArray:
         """Each class's largest, then each class's second largest, and so on."""
         m = self.problem.m
-        tops = [self.team.top(ids, np.where(y == r, score, -1.0), -(-k // m)) for r in range(m)]
+        tops = [self.team.top(ids, np.where(y == r, score, -1.0), -(-k // m), most) for r in range(m)]
         turns = np.concatenate([np.arange(len(top)) for top in tops])
         return np.asarray(np.concatenate(tops)[np.argsort(turns, kind="stable")])
 

@@ -205,11 +205,12 @@ class MpiTeam(Team):
             )
         return np.unique(np.concatenate([parts[k] for k in filled]))
 
-    def top(self, ids: IntArray, score: FloatArray, k: int) -> IntArray:
-        mine = np.zeros(k, dtype=_PAIR)  # a score of 0 means: no more of them
-        best = _best(ids, score, k)
+    def top(self, ids: IntArray, score: FloatArray, k: int, most: int | None = None) -> IntArray:
+        sent = k if most is None else min(k, most)
+        mine = np.zeros(sent, dtype=_PAIR)  # a score of 0 means: no more of them
+        best = _best(ids, score, sent)
         mine["id"][: len(best)], mine["score"][: len(best)] = ids[best], score[best]
-        if self.size > 1:
+        if self.size > 1 and sent:
             mine = self._messages.gather("top", raw(mine)).reshape(-1).view(_PAIR)
         return np.array(mine["id"][_best(mine["id"], mine["score"], k)], dtype=np.int64)
 
