@@ -35,6 +35,7 @@ from benchmarks.lib.plot import draw_panels
 from benchmarks.lib.printed import FIGURE_1, FIGURE_1_MORE
 from benchmarks.lib.ranks import Ranks, TeamFit, call, mpiexec
 from benchmarks.lib.report import Report, Table, options
+from benchmarks.lib.traffic import row_bytes
 from benchmarks.lib.turns import take_turns
 from benchmarks.workers.message_costs import message_costs, product_share
 
@@ -58,7 +59,7 @@ def dense(problem: Problem) -> tuple[Problem, tuple[int, int, float]]:
     if issparse(split.X_train):
         split = split._replace(X_train=split.X_train.toarray(), X_test=split.X_test.toarray())
     split = split.astype(np.float32)
-    shape = split.n, len(np.unique(split.y_train)), split.X_train.shape[1] * ITEM
+    shape = split.n, len(np.unique(split.y_train)), *row_bytes(split.X_train, problem.gamma)
     return Problem(problem.name, problem.C, problem.gamma, (split,)), shape
 
 
