@@ -10,7 +10,7 @@ needs at least 20 times as many, by its formula with the inner iterations that w
 (scheme="columns"). The largest message of an iteration is as large at 20,000 rows as at 5,000, and the
 largest of the whole fit has fewer than n × m numbers.
 
-Efficiency: mnist (20,000 rows), "auto" and "pdasmc": one process with one thread against two ranks with one
+Efficiency: mnist (20,000 rows, or --rows), "auto" and "pdasmc": one process with one thread against two ranks with one
 thread each, taking turns. Claim: T1 / (2 T2) is at least 0.85, by wall seconds and by CPU seconds of the
 slower rank. It is made for the first fit of a process, which touches its memory for the first time, and for
 later ones.
@@ -383,6 +383,7 @@ def joint_cache(report: Report, n: int) -> None:
 def main() -> int:
     parser = options(__doc__, repeats=3)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--rows", type=int, default=20_000, help="of the efficiency (20,000)")
     parser.add_argument("--cases", nargs="+", choices=[case.name for case in CASES], help="of the optimum")
     args = parser.parse_args()
     report = Report("mpi", args, words=("PASS", "MISS"))
@@ -392,7 +393,7 @@ def main() -> int:
     if "bytes" in args.parts:
         bytes_per_iteration(report, list(SIZES), 2, 60_000 if args.full else 20_000)
     if "efficiency" in args.parts:
-        efficiency(report, 20_000, args.repeats)
+        efficiency(report, args.rows, args.repeats)
     if "cache" in args.parts:
         joint_cache(report, 10_000)
     return report.finish()
