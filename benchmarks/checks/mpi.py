@@ -10,10 +10,10 @@ needs at least 20 times as many, by its formula with the inner iterations that w
 (scheme="columns"). The largest message of an iteration is as large at 20,000 rows as at 5,000, and the
 largest of the whole fit has fewer than n × m numbers.
 
-Efficiency: mnist (20,000 rows, or --rows), "auto" and "pdasmc": one process with one thread against two ranks with one
-thread each, taking turns. Claim: T1 / (2 T2) is at least 0.85, by wall seconds and by CPU seconds of the
-slower rank. It is made for the first fit of a process, which touches its memory for the first time, and for
-later ones.
+Efficiency: mnist (20,000 rows, or --rows), "auto" and "pdasmc": one process with one thread against two ranks
+with one thread each, taking turns. Claim: T1 / (2 T2) is at least 0.85, by wall seconds and by CPU seconds of
+the slower rank. It is made for the first fit of a process, which touches its memory for the first time, and
+for later ones.
 
 Joint cache: "pdasmc" with a cache for a third of the support vectors' rows. Claim: two ranks together compute
 fewer kernel values than one process.
