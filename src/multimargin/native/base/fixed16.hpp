@@ -9,26 +9,20 @@ namespace multimargin::inline base {
 struct Fixed16 {
   static constexpr double kUnit = 1.0 / 65535.0;  // 1 is exact
 
-  std::uint16_t raw;
-
-  template <class S>
-    requires std::is_floating_point_v<S>
-  MULTIMARGIN_INLINE explicit constexpr operator S() const {
-    return static_cast<S>(raw) * static_cast<S>(kUnit);
-  }
+  std::uint16_t raw;  // the value in units of kUnit
 };
 
-// A kernel value in the type T of a block. Values outside of 0..1 by rounding become 0 or 1.
+// A kernel value in the type T of a block: as it is, or made a fixed-point number. Values outside of 0..1 by rounding
+// become 0 or 1.
 template <class T, class S>
 MULTIMARGIN_INLINE T to_stored(S value) {
   if constexpr (std::is_same_v<T, S>) {
     return value;
-  } else if constexpr (std::is_same_v<T, Fixed16>) {
+  } else {
+    static_assert(std::is_same_v<T, Fixed16>);
     const S scaled = value * S(65535) + S(0.5);
     const S cut = scaled > S(0) ? (scaled < S(65535) ? scaled : S(65535)) : S(0);
     return {static_cast<std::uint16_t>(static_cast<std::int32_t>(cut))};
-  } else {
-    return static_cast<T>(value);
   }
 }
 
