@@ -95,6 +95,10 @@ class ThreadTeam(Team):
         form = f"{mine.dtype} {mine.shape[1:]}"
         return np.concatenate(self.exchange(f"join of {form}, counts {known}", mine, mine.nbytes))
 
+    def gather(self, mine):
+        mine = np.array(mine)
+        return np.stack(self.exchange(f"gather of {mine.dtype} {mine.shape}", mine, mine.nbytes))
+
     def collect(self, value):
         data = pickle.dumps(value)
         return [pickle.loads(part) for part in self.exchange("collect", data, len(data))]

@@ -269,7 +269,7 @@ class KernelSVC(LabelNoiseMixin, KernelFit):
         with team.together():
             team.attempt(self._check_params)
             self._check_same_parameters(team)
-            first = self._method().first_share
+            first = self._method().first_share(self.machine)
             X, y, sample_weight = own_rows(team, setting.data, X, y, sample_weight, first)
             X, y = training_data(self, self._make_kernel(), X, y, team)
             rows = self._rows(y, sample_weight, team)

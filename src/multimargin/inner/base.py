@@ -27,6 +27,7 @@ class InnerSolver(ABC):
     measure: ClassVar[str]  # what eps bounds: "psi" (max ψ_i, in units of the scores) or "gain" (max g_i/c_i)
     by_products: ClassVar[bool] = False  # whether all it needs of a native block are products with it
     fixed_point: ClassVar[frozenset[str]] = frozenset()  # machines whose blocks may have fixed-point values
+    together: ClassVar[frozenset[str]] = frozenset()  # machines whose blocks several processes may share
     lazy: ClassVar[bool] = False  # whether it may ask for kernel rows one by one instead of the whole block
 
     @property

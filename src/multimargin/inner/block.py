@@ -67,5 +67,5 @@ class Aim:
         if self.share == 0 or (least > 0 and block.movable in (1, n)):
             return least
         measures = problem.measure(block.rows())
-        start = measures[0].max() if psi else problem.closeness(*measures, block.C).max()
-        return max(self.share * float(start), least)
+        start = measures[0] if psi else problem.closeness(*measures, block.C)
+        return max(self.share * float(start.max(initial=0.0)), least)

@@ -69,6 +69,7 @@ class CoordinateDescent(InnerSolver):
     measure: ClassVar[str] = "psi"
     lazy: ClassVar[bool] = True
     fixed_point: ClassVar[frozenset[str]] = frozenset({"crammer-singer", "weston-watkins"})
+    together: ClassVar[frozenset[str]] = fixed_point
     update: str = "sort"
     max_sweeps: int = 300
     staged: bool = True

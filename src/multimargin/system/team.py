@@ -67,6 +67,10 @@ class Team(ABC):
         """
 
     @abstractmethod
+    def gather(self, mine: np.ndarray) -> np.ndarray:
+        """Every process's array of numbers, all of one shape; the first axis is the rank."""
+
+    @abstractmethod
     def collect(self, value: Value) -> list[Value]:
         """Every process's value, in the order of ranks: small objects, which are pickled."""
 
@@ -115,6 +119,9 @@ class Solo(Team):
 
     def join(self, mine: np.ndarray, counts: Sequence[int] | None = None) -> np.ndarray:
         return mine
+
+    def gather(self, mine: np.ndarray) -> np.ndarray:
+        return mine[None]
 
     def collect(self, value: Value) -> list[Value]:
         return [value]

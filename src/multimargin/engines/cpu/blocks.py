@@ -73,7 +73,12 @@ class Blocks:
 
     def _empty_block(self) -> KeptBlock:
         """A block that will be kept from round to round."""
-        return KeptBlock(self.state.n, self.largest, FIXED_POINT if self._takes_fixed_point else self.dtype)
+        return KeptBlock(self.state.n, self.largest, self._growing_dtype)
+
+    @property
+    def _growing_dtype(self) -> np.dtype[Any]:
+        """Of the values of growing blocks."""
+        return FIXED_POINT if self._takes_fixed_point else self.dtype
 
     @property
     def _takes_fixed_point(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -11,10 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ... import _core
-from ...inner import work
 from ...inner.base import InnerSolver
-from ...inner.block import Aim, Block
+from ...inner.block import Aim
 from ...problems.zero_sums import balanced, with_zero_sums
 from ...run.profile import Profile, timed
 from ...system.shard import Shard
@@ -34,16 +31,17 @@ from ..base import (
 )
 from ..budget import Budget
 from ..diagonal import TINY_DIAGONAL, exact_diagonal
-from ..divergence import check_dual
 from ..solved_costs import SolvedCosts
-from .blocks import Blocks, LazyBlock, StoreBlock
+from .blocks import Blocks
 from .guests import Guests
 from .kernel_values import NativeValues, kernel_values
 from .leap import Leap
 from .row_store import RowStore, chunks
 from .solvers import Solvers
 from .state import State
+from .steps import Steps
 from .team_blocks import TeamBlocks
+from .team_improve import TeamImprove
 
 _GUESTS_AT_ONCE = 4096  # samples whose coefficients travel in one message
 _CHEAP = 0.1  # of the work of the block solvers: exact scores may cost so much between two proofs
@@ -76,9 +74,11 @@ class CpuEngine(Engine):
                 self.guests.diagonal = self.diagonal
             costs = SolvedCosts(task, self.diagonal)
             self.state = State(task, options, costs, self.shard, self.guests)
-            self.blocks = self._make_blocks(options)
-            self.solvers = Solvers(self.state, self.blocks, options, self.profile)
-            self._moves = np.zeros(self.n, dtype=np.int64)  # of each sample in lazy blocks
+            self.solvers = Solvers(self.state, options, self.profile)
+            self.steps = Steps(self.state, options, self.profile)
+            self._make_blocks(options)
+            parts = self.solvers, self.steps, self._uniform, self.profile
+            self._on_team = None if self.shard.alone else TeamImprove(self.state, *parts)
             if self.team.max(float(task.start is not None)):
                 with self.running():
                     self._refresh()
@@ -91,9 +91,11 @@ class CpuEngine(Engine):
         self.values.rows_in_python = budget.rows_in_python
         self.rows = RowStore(self.values, budget, self.profile)
 
-    def _make_blocks(self, options: EngineOptions) -> Blocks:
+    def _make_blocks(self, options: EngineOptions) -> None:
         kind = Blocks if self.shard.alone else TeamBlocks
-        return kind(self.state, self.rows, self.diagonal, options, self.profile)
+        self.blocks = kind(self.state, self.rows, self.diagonal, options, self.profile)
+        self.solvers.use(self.blocks)
+        self.steps.use(self.rows)
 
     def _budget(self, itemsize: int) -> Budget:
         """How the memory is divided: alike in all processes, as the one with most samples needs it."""
@@ -186,101 +188,17 @@ class CpuEngine(Engine):
                 self.guests.welcome(ids)
 
     def improve(self, W: IntArray, inner: InnerSolver, aim: Aim, keep: bool = False) -> Improvement:
-        if isinstance(self.blocks, TeamBlocks):
-            return self._improve_on_team(self.blocks, W, inner, aim, keep)
+        if self._on_team is not None:
+            self._invite(W)
+            return self._on_team.improve(W, inner, aim, keep, self.deadline)
         block = self.blocks.growing(W) if keep else self.blocks.once(W)
         try:
-            steps = self._solve(inner, block, aim)
-            return Improvement(steps, self._update(block))
+            eps = aim.eps(self.problem, inner.measure, block, self.n)
+            steps = self.solvers.solve(inner, block, eps, self.deadline)
+            return Improvement(steps, self.steps.take(block))
         except KeyboardInterrupt:
             self.state.take_over(block.W, block.alpha)
             raise
-
-    def _solve(self, inner: InnerSolver, block: Block, aim: Aim) -> int:
-        eps = aim.eps(self.problem, inner.measure, block, self.n)
-        return self.solvers.solve(inner, block, eps, self.deadline)
-
-    def _improve_on_team(
-        self, blocks: TeamBlocks, W: IntArray, inner: InnerSolver, aim: Aim, keep: bool
-    ) -> Improvement:
-        """Solve a block in every process, or in the first one.
-
-        The first one has the block of a growing set. It also solves alone if others may get another result:
-        then the others wait. Processes that solve the same block may share its products.
-        """
-        self._invite(W)
-        keep = keep or blocks.by_first(W, inner)
-        alike = not keep and self._uniform and math.isinf(self.deadline)
-        if alike and blocks.shares(W, inner):
-            block: Block = blocks.shared(W)
-        else:
-            block = blocks.growing(W) if keep else blocks.once(W)
-        before = block.alpha.copy(), block.G.copy()
-        if alike:
-            steps = self._solve(inner, block, aim)
-            return Improvement(steps, self._update(block, before))
-        steps = self._solve_by_first(inner, block, aim, blocks.while_first_solves if keep else None)
-        return Improvement(steps, self._update(block, before))
-
-    def _solve_by_first(
-        self, inner: InnerSolver, block: Block, aim: Aim, meanwhile: Callable[[Block], None] | None = None
-    ) -> int:
-        """Let the first process solve the block; what the others do meanwhile."""
-        steps = 0
-        if self.team.rank == 0:
-            steps = self._solve(inner, block, aim)
-        elif meanwhile is not None:
-            meanwhile(block)
-        sent, counts = slice(None if self.team.rank == 0 else 0), [len(block.W)] + [0] * (self.team.size - 1)
-        with self.profile.phase("messages"):
-            for rows in (block.alpha, block.G):  # one after the other: no message of n x m numbers
-                rows[:] = self.team.join(rows[sent], counts)
-            steps, self.solvers.progress = self.team.agree((steps, self.solvers.progress))
-        return steps
-
-    @timed("gradient")
-    def _update(self, block: Block, before: tuple[FloatArray, FloatArray] | None = None) -> bool:
-        """Take over a solved block. Kernel rows are needed only of samples that moved.
-
-        ``before`` are the rows of alpha and G that the block had, if the state does not have them all.
-        """
-        state, W = self.state, block.W
-        delta = block.alpha - (state.alpha[W] if before is None else before[0])
-        moved = np.flatnonzero(delta.any(axis=1))
-        if not len(moved):
-            return False
-        # G_new - G_old = K_WW delta on W, so the exact change of the dual needs no further product.
-        G = state.G[W[moved]] if before is None else before[1][moved]
-        state.dual += 0.5 * float(np.vdot(block.G[moved] + G, delta[moved]))
-        check_dual(self.task, state.dual, self.total_cost)
-        if isinstance(block, StoreBlock) and len(W) == self.n:  # G is complete
-            state.G[W] = block.G
-        else:
-            self._add_to_gradient(W[moved], delta[moved], self._worth_keeping(block, moved))
-        if state.ridge is not None:
-            places, own = self.shard.mine(W[moved])
-            state.G[own] += state.ridge[own, None] * delta[moved][places]
-        state.take_over(W, block.alpha)
-        return True
-
-    def _add_to_gradient(self, ids: IntArray, delta: FloatArray, keep: np.ndarray | None) -> None:
-        """G += K[:, ids] delta."""
-        for store, slots, which in self.rows.visit(ids, keep):
-            with self.values.one_blas_thread():
-                _core.update_gradient(self.state.G, store, slots, delta[which], self.options.n_threads)
-
-    def _worth_keeping(self, block: Block, moved: IntArray) -> np.ndarray | None:
-        """Whose rows to keep, as a mask; None is all.
-
-        After a lazy block: samples off their bounds, once their repeated rows cost more than memory.
-        """
-        if not isinstance(block, LazyBlock) or not isinstance(self.values, NativeValues):
-            return None
-        ids = block.W[moved]
-        self._moves[ids] += 1
-        dear = self._moves[ids] * self.values.work >= work.FIRST_TOUCH
-        free = self.problem.group(block.alpha[moved], block.y[moved], block.C[moved]) == 0
-        return np.asarray(dear & free)
 
     def leap(self, rule: LowRank, tol: float) -> bool:
         if self._leap is None:
@@ -318,11 +236,10 @@ class CpuEngine(Engine):
             return False
         self.options = replace(self.options, dtype="float64")
         before = self.rows.computed, self.rows.cache.hits, self.rows.cache.evictions
-        del self.rows, self.blocks, self.solvers.blocks  # memory for two stores may be missing
+        del self.rows, self.blocks, self.solvers.blocks, self.steps.rows  # two may not fit
         self._make_rows(self.options)
         self.rows.computed, self.rows.cache.hits, self.rows.cache.evictions = before
-        self.blocks = self._make_blocks(self.options)
-        self.solvers.use(self.blocks)
+        self._make_blocks(self.options)
         return True
 
     def _proof_is_cheap(self) -> bool:

@@ -75,7 +75,8 @@ class KeptBlock:
         if count <= self._stride:
             return
         old, self._stride = self._stride, min(self.largest, int(self.GROWTH * count))
-        _core.widen_block(self._values, len(self.members), old, self._stride)
+        count = len(self.members)
+        _core.widen_block(self._values, count, count, old, self._stride)
 
     def _retain(self, kept: np.ndarray) -> None:
         _core.retain_block(self._square(), np.flatnonzero(kept))

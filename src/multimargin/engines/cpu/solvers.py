@@ -17,27 +17,28 @@ from ... import _core
 from ...inner import CoordinateDescent, InnerSolver, PairDescent, ProjectedGradient, VariableProjection, work
 from ...inner.block import Block
 from ...run.profile import Profile, timed
-from ...system.team import SOLO
+from ...system.team import SOLO, Team
 from ...system.typing import FloatArray
 from ..base import EngineOptions, is_late
 from .blocks import Blocks, LazyBlock, StoreBlock
 from .state import State
-from .team_blocks import SharedBlock
+from .team_blocks import PartBlock, SharedBlock, TeamBlocks
 
+_TOGETHER, _LEAST_BATCH = 64, 4  # samples that all processes of a shared descent solve at once; each of them
+_SWEEPS_TOGETHER = 20  # of a shared descent: a block that takes more needs other means
 _VISITS = 400_000  # of samples, before coordinate descent asks whether its finisher would be faster
 
 
 class Solvers:
     """The inner solvers of one fit, and the work that they have done."""
 
-    def __init__(self, state: State, blocks: Blocks, options: EngineOptions, profile: Profile) -> None:
+    def __init__(self, state: State, options: EngineOptions, profile: Profile) -> None:
         self.state, self.options, self.profile = state, options, profile
         self.problem = state.problem
         self.work = 0  # so far, in the units of ``inner/work.py``
         self._deadline = math.inf
         self.in_python: set[str] = set()  # names of solvers that have no native form
         self._work_at_finish = 0
-        self.use(blocks)
         self._rng = np.random.default_rng(options.seed)
 
     def use(self, blocks: Blocks) -> None:
@@ -64,6 +65,28 @@ class Solvers:
         self.in_python.add(inner.name)
         steps = inner.solve(self.problem, block, eps, self._rng)
         self.work += steps * block.G.size
+        return steps
+
+    def solve_by_first(
+        self,
+        team: Team,
+        inner: InnerSolver,
+        block: Block,
+        eps: float,
+        deadline: float,
+        meanwhile: Callable[[Block], None] | None = None,
+    ) -> int:
+        """Let the first process solve the block and send the result; what the others do ``meanwhile``."""
+        steps = 0
+        if team.rank == 0:
+            steps = self.solve(inner, block, eps, deadline)
+        elif meanwhile is not None:
+            meanwhile(block)
+        sent, counts = slice(None if team.rank == 0 else 0), [len(block.W)] + [0] * (team.size - 1)
+        with self.profile.phase("messages"):
+            for rows in (block.alpha, block.G):  # one after the other: no message of n x m numbers
+                rows[:] = team.join(rows[sent], counts)
+            steps, self.progress = team.agree((steps, self.progress))
         return steps
 
     @property
@@ -157,13 +180,41 @@ class Solvers:
         self.work += int(done)
         return int(updates), violation <= eps
 
+    @timed("inner")
+    def descend_together(
+        self, team: Team, inner: CoordinateDescent, part: PartBlock, eps: float, width: float, deadline: float
+    ) -> tuple[int, bool]:
+        """Descend with all processes of the team: the updates of all, and whether ``eps`` was reached."""
+        assert isinstance(self.blocks, TeamBlocks)
+        self._deadline = deadline
+        others = _core.SharedArguments(
+            batch=max(_LEAST_BATCH, _TOGETHER // team.size),
+            rank=team.rank,
+            ranks=team.size,
+            exchange=lambda mine: team.gather(mine).ravel(),
+        )
+        options = self._options(
+            inner,
+            part,
+            alone=False,
+            eps=eps,
+            width=width,
+            max_sweeps=min(inner.max_sweeps, _SWEEPS_TOGETHER),
+            update=inner.update,
+            seed=int(self._rng.integers(2**63)),
+        )
+        arrays = part.K, part.places, part.diagonal, part.G, part.alpha, part.y, part.C
+        room = self.blocks.copies_of_rows()
+        _, updates, violation, done = _core.shared_descent(self.problem.name, *arrays, options, others, room)
+        self.work += int(done)
+        return int(updates), violation <= eps
+
     def _options(self, inner: CoordinateDescent, block: Block, *, alone: bool, **rest: Any) -> Any:
         return _core.DescentOptions(
             most_work=self._most_work(block, alone),
             seconds=self._seconds,
             staged=inner.staged,
             relax=inner.relax,
-            width=self._width(inner, block),
             faces=inner.faces,
             n_threads=self.options.n_threads,
             **rest,
@@ -171,7 +222,8 @@ class Solvers:
 
     def _sweeps_by_sample(self, inner: CoordinateDescent, block: Block, eps: float, sweeps: int) -> Any:
         seed = int(self._rng.integers(2**63)) if len(block.W) > 1 else self.options.seed
-        rest = {"eps": eps, "max_sweeps": sweeps, "update": inner.update, "seed": seed}
+        width = self._width(inner, block)
+        rest = {"eps": eps, "max_sweeps": sweeps, "update": inner.update, "seed": seed, "width": width}
         arrays = block.K, block.diagonal, block.G, block.alpha, block.y, block.C
         options = self._options(inner, block, alone=inner.finish is None, **rest)
         return _core.coordinate_descent(self.problem.name, *arrays, options, self.blocks.work_space(block))
@@ -180,7 +232,8 @@ class Solvers:
         if self._kept_classes is None:
             self._kept_classes = _core.KeptClasses(self.state.m, self.blocks.largest**2)
         arrays = block.K, block.slots, block.W, block.diagonal, block.G, block.alpha, block.y, block.C
-        options = self._options(inner, block, alone=True, eps=eps, max_sweeps=sweeps)
+        width = self._width(inner, block)
+        options = self._options(inner, block, alone=True, eps=eps, max_sweeps=sweeps, width=width)
         return _core.class_descent(self._kept_classes, *arrays, options)
 
     def _width(self, inner: CoordinateDescent, block: Block) -> float:

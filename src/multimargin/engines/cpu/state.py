@@ -157,7 +157,7 @@ class State:
         """The largest ψ_i of a block."""
         psi, gain, name = np.empty(len(block.W)), np.empty(len(block.W)), self.problem.name
         _core.measure(name, block.G, block.alpha, block.y, block.C, None, psi, gain, self.n_threads)
-        return float(psi.max())
+        return float(psi.max(initial=0.0))
 
     def raise_costs(self) -> FloatArray | None:
         """Raise capped costs; the point to go on from, None if nothing was raised."""
@@ -173,6 +173,15 @@ class State:
         now = alpha.any(axis=1)
         if not np.array_equal(now, self._is_support[W]):
             self._is_support[W] = now
+            self._list_support()
+
+    def take_over_part(
+        self, own: IntArray, alpha: FloatArray, moved: IntArray, is_support: np.ndarray
+    ) -> None:
+        """The same for samples held here, by their numbers; ``moved`` are all that moved in any process."""
+        self.alpha[own] = alpha
+        if not np.array_equal(is_support, self._is_support[moved]):
+            self._is_support[moved] = is_support
             self._list_support()
 
     def place(self, alpha: FloatArray) -> None:

@@ -19,12 +19,15 @@ from typing import Any
 
 import numpy as np
 
+from ... import _core
 from ...inner.base import InnerSolver
 from ...inner.block import Block
 from ...run.profile import timed
+from ...system.fixed_point import encoded
 from ...system.shard import Shard
 from ...system.typing import FloatArray, IntArray
 from .blocks import Blocks
+from .kept_part import KeptPart
 from .kernel_values import Table
 from .last_block import Values, from_last, old_and_new
 from .row_store import chunks
@@ -40,10 +43,24 @@ class SharedBlock(Block):
     exchange: Callable[[FloatArray], FloatArray]  # from this process's rows of a product to all
 
 
+@dataclass
+class PartBlock(Block):
+    """The samples of a block that are held here. K has a row for every sample of the block."""
+
+    here: IntArray  # their numbers in this process
+    places: IntArray  # and in the block
+
+    @property
+    def movable(self) -> int:
+        return len(self.K)
+
+
 class TeamBlocks(Blocks):
     """Makes the blocks of one fit that several processes share; all of them must make the same calls."""
 
     _part: Values | None = None  # of the last block that was shared
+    _kept_part: KeptPart | None = None  # of a growing set that all processes solve together
+    _copies: np.ndarray | None = None  # memory for ``copies_of_rows``
 
     @property
     def _shard(self) -> Shard:
@@ -60,6 +77,34 @@ class TeamBlocks(Blocks):
     def shares(self, W: IntArray, inner: InnerSolver) -> bool:
         """Whether the processes should share the products of a set for once."""
         return inner.by_products and len(W) ** 2 * self.state.m >= _WORTH_A_MESSAGE
+
+    # -- a set that all processes solve together -----------------------------------------------------
+    @timed("memory")
+    def part(self, W: IntArray) -> PartBlock:
+        """The samples of a growing set that are held here, and the kernel between all of it and them."""
+        if self._kept_part is None:
+            self._kept_part = KeptPart(self._shard, self.largest, self._growing_dtype)
+        kept, state = self._kept_part, self.state
+        kept.admit(W, self._gather, self.diagonal)
+        here = kept.here
+        rows = state.alpha[here], state.G[here], state.y[here], state.C[here]
+        block = Block(kept.members[kept.places], kept.kernel, self.diagonal[here], *rows)
+        return PartBlock(**vars(block), here=here, places=kept.places)
+
+    def _gather(self, out: np.ndarray, ids: IntArray, here: IntArray) -> None:
+        """Write kernel values of ``ids`` against samples held here; whole rows are kept if all fit."""
+        if len(ids) <= self.rows.cache.capacity:
+            slots = self.rows.load(ids)
+            _core.gather_block(out, self.rows.kept, slots, here, self.options.n_threads)
+            return
+        for part in chunks(np.arange(len(ids)), self._rows_at_once(len(here))):
+            out[part] = encoded(self.rows.against(ids[part], here), out.dtype)
+
+    def copies_of_rows(self) -> np.ndarray:
+        """Memory in which a shared descent may copy parts of the kernel rows of a part."""
+        if self._copies is None:
+            self._copies = np.empty(self.largest**2, dtype=self._growing_dtype)
+        return self._copies
 
     # -- a set for once ------------------------------------------------------------------------------
     def _table(self, columns: IntArray) -> Table:

@@ -22,11 +22,14 @@ import numpy as np
 from ... import _core
 from ...inner.base import InnerSolver
 from ...inner.block import Aim, Block
+from ...run.profile import Profile
 from ...system.shard import Shard
-from ...system.team import SOLO
+from ...system.team import SOLO, Team
 from ...system.typing import FloatArray, IntArray
 from ..base import Counts, EngineOptions, Improvement, Task
 from ..cpu import CpuEngine
+from ..cpu.state import State
+from ..cpu.steps import Steps
 from ..cpu.team_blocks import SharedBlock
 
 
@@ -39,8 +42,8 @@ class ColumnsEngine(CpuEngine):
         super().__init__(_whole(task), options)
         self.team = task.team  # its ranks decide together; each has all samples, as in one process
         self._uniform = self.team.uniform and len(set(self.team.collect(options.n_threads))) == 1
-        self._owner = np.full(self.n, -1)  # the rank that keeps the column of each sample
-        self._columns = 0  # given to ranks so far
+        self.steps = ColumnSteps(self.state, options, self.profile, self.team)
+        self.steps.use(self.rows)
 
     # -- move ----------------------------------------------------------------------------------------
     def improve(self, W: IntArray, inner: InnerSolver, aim: Aim, keep: bool = False) -> Improvement:
@@ -48,9 +51,14 @@ class ColumnsEngine(CpuEngine):
             self.blocks.once(W)  # says what would fit
         alike = self._uniform and math.isinf(self.deadline)
         block = self._shared_block(W, whole=not (alike and inner.by_products))
+        eps = aim.eps(self.problem, inner.measure, block, self.n)
         try:
-            steps = self._solve(inner, block, aim) if alike else self._solve_by_first(inner, block, aim)
-            return Improvement(steps, self._update(block))
+            steps = (
+                self.solvers.solve(inner, block, eps, self.deadline)
+                if alike
+                else self.solvers.solve_by_first(self.team, inner, block, eps, self.deadline)
+            )
+            return Improvement(steps, self.steps.take(block))
         except KeyboardInterrupt:
             self.state.take_over(block.W, block.alpha)
             raise
@@ -72,18 +80,6 @@ class ColumnsEngine(CpuEngine):
         block = Block(W, K, diagonal, *self.state.named(W))
         return block if whole else SharedBlock(**vars(block), exchange=partial(self.team.join, counts=counts))
 
-    def _add_to_gradient(self, ids: IntArray, delta: FloatArray, keep: np.ndarray | None) -> None:
-        """Step 2: G += K[:, ids] delta, each rank with its columns."""
-        new = ids[self._owner[ids] < 0]
-        self._owner[new] = (self._columns + np.arange(len(new))) % self.team.size
-        self._columns += len(new)
-        mine = np.flatnonzero(self._owner[ids] == self.team.rank)
-        change = np.zeros_like(self.state.G)
-        for store, slots, which in self.rows.visit(ids[mine], None if keep is None else keep[mine]):
-            with self.values.one_blas_thread():
-                _core.update_gradient(change, store, slots, delta[mine[which]], self.options.n_threads)
-        self.state.G += self.team.sum(change)
-
     # -- certify -------------------------------------------------------------------------------------
     def _refresh(self) -> None:
         mine = np.array_split(self.state.support, self.team.size)[self.team.rank]
@@ -93,6 +89,28 @@ class ColumnsEngine(CpuEngine):
         one = super().counts()
         rows, hits, evictions = self.team.sum(np.array(one[:3])).astype(int).tolist()
         return Counts(rows, hits, evictions, one.support)
+
+
+class ColumnSteps(Steps):
+    """Adds steps to the gradient of all samples; each rank has some of the kernel columns."""
+
+    def __init__(self, state: State, options: EngineOptions, profile: Profile, team: Team) -> None:
+        super().__init__(state, options, profile)
+        self._team = team
+        self._owner = np.full(state.n, -1)  # the rank that keeps the column of each sample
+        self._columns = 0  # given to ranks so far
+
+    def _add_to_gradient(self, ids: IntArray, delta: FloatArray, keep: np.ndarray | None) -> None:
+        """Step 2: G += K[:, ids] delta, each rank with its columns."""
+        new = ids[self._owner[ids] < 0]
+        self._owner[new] = (self._columns + np.arange(len(new))) % self._team.size
+        self._columns += len(new)
+        mine = np.flatnonzero(self._owner[ids] == self._team.rank)
+        change = np.zeros_like(self.state.G)
+        for store, slots, which in self.rows.visit(ids[mine], None if keep is None else keep[mine]):
+            with self.rows.values.one_blas_thread():
+                _core.update_gradient(change, store, slots, delta[mine[which]], self.n_threads)
+        self.state.G += self._team.sum(change)
 
 
 def _whole(task: Task) -> Task:

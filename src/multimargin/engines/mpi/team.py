@@ -245,6 +245,9 @@ class MpiTeam(Team):
         joined = self._messages.join("join", raw(mine), [int(count) * row for count in counts])
         return joined.view(mine.dtype).reshape(int(sum(counts)), *mine.shape[1:])
 
+    def gather(self, mine: np.ndarray) -> np.ndarray:
+        return self._messages.gather("gather", np.ascontiguousarray(mine))
+
     def _row_counts(self, mine: np.ndarray) -> list[int]:
         form = zlib.crc32(repr((mine.dtype, mine.shape[1:])).encode())
         heads = self._messages.gather("join", np.array([len(mine), form], dtype=np.int64))

@@ -1,5 +1,6 @@
 // Python bindings of the coordinate descents: shapes, dtypes and the GIL; no mathematics.
 #include "solvers/descend.hpp"
+#include "solvers/shared_descent.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -18,11 +19,13 @@ using namespace solvers;
 
 using Found = std::tuple<Index, Index, double, Index>;
 
+using Room = std::optional<nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>>;
+
 Found found(const DescentResult& result) { return {result.sweeps, result.updates, result.violation, result.work}; }
 
 Found coordinate_descent(const std::string& machine, const KernelRows& K, const ConstVector& diag, const Matrix& G,
                          const Matrix& alpha, const Labels& y, const ConstVector& C, const DescentOptions& options,
-                         const std::optional<nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>>& room) {
+                         const Room& room) {
   nb::gil_scoped_release released;
   options.check();
   check_state(ConstMatrix(G), alpha, y, C);
@@ -92,6 +95,57 @@ Found class_descent(KeptClasses& kept, const KernelRows& rows, const Ids& slots,
   });
 }
 
+// Which samples of a shared block are here, and how the processes talk.
+struct SharedArguments {
+  Index batch, rank, ranks;
+  nb::callable exchange;
+
+  void check() const {
+    require(batch >= 1, "batch must be at least 1");
+    require(0 <= rank && rank < ranks, "rank must be one of 0..ranks-1");
+  }
+
+  // Numbers of this process to those of all, through Python.
+  void send(const double* mine, Index length, double* all) const {
+    nb::gil_scoped_acquire acquired;
+    const auto size = static_cast<std::size_t>(length);
+    const nb::ndarray<nb::numpy, const double, nb::ndim<1>> sent(mine, 1, &size, nb::handle());
+    const auto received = nb::cast<ConstVector>(exchange(sent));
+    require(bind::length(received) == ranks * length, "exchange must return as many numbers of every process");
+    std::copy_n(received.data(), ranks * length, all);
+  }
+};
+
+Found shared_descent(const std::string& machine, const KernelRows& K, const Ids& places, const ConstVector& diag,
+                     const Matrix& G, const Matrix& alpha, const Labels& y, const ConstVector& C,
+                     const DescentOptions& options, const SharedArguments& others, const Room& room) {
+  nb::gil_scoped_release released;
+  options.check();
+  others.check();
+  check_state(ConstMatrix(G), alpha, y, C);
+  const Index q = length(G), m = length(G, 1), rows = length(K);
+  require(length(K, 1) == q && (q < 2 || K.stride(1) == 1), "K must have contiguous rows, with a column per row of G");
+  require(length(diag) == q && length(places) == q, "diag and places must have one value per row of G");
+  require(all_within(places.data(), q, 0, rows), "places must be rows of K");
+  require(!room || room->dtype() == K.dtype(), "room must have the dtype of K");
+  const SharedSamples shared{rows, places.data(), others.batch, others.rank, others.ranks,
+                             [&others](const double* mine, Index count, double* all) { others.send(mine, count, all); }};
+  return with_machine(machine, [&]<class Machine>(std::type_identity<Machine>) -> Found {
+    if constexpr (kListsVariables<Machine>) {
+      return with_stored_dtype(K, [&]<class T>(std::type_identity<T>) {
+        const T* first = static_cast<const T*>(K.data());
+        const Subproblem<T> block{q, m, first, K.stride(0), diag.data(), G.data(), alpha.data(), y.data(), C.data()};
+        T* space = room ? static_cast<T*>(room->data()) : nullptr;
+        ListedVariables<Machine, T> variables(block, rows, options.width, space, room ? length(*room) : 0);
+        Machine formulas(m, Machine::find_update(options.update), options.seed + 1, options.relax);
+        return found(SharedDescent(block, shared, std::move(formulas), std::move(variables), options).run());
+      });
+    } else {
+      throw std::invalid_argument("a shared descent is for crammer-singer and weston-watkins only");
+    }
+  });
+}
+
 }  // namespace
 
 void bind_descents(nb::module_& m) {
@@ -115,6 +169,15 @@ void bind_descents(nb::module_& m) {
         "Solves a block of one-vs-rest in place, class by class, with K_ij = rows[slots[i], ids[j]]; samples of slot "
         "-1 do not move. If ids are all columns of rows, all variables take part and all of G is updated. Else those "
         "take part that a change of G by options.width could move. Returns (sweeps, updates, violation, work).");
+  nb::class_<SharedArguments>(m, "SharedArguments", "How the processes of a shared descent talk.")
+      .def(nb::init<Index, Index, Index, nb::callable>(), nb::kw_only(), "batch"_a, "rank"_a, "ranks"_a, "exchange"_a,
+           "Each process solves batch samples in an iteration; exchange(mine) returns the numbers of all processes.");
+  m.def("shared_descent", &shared_descent, "machine"_a, "K"_a.noconvert(), "places"_a.noconvert(),
+        "diag"_a.noconvert(), "G"_a.noconvert(), "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(),
+        "options"_a, "others"_a, "room"_a.noconvert().none() = nb::none(),
+        "Solves a block in place together with other processes. K has a row per sample of the block, and a column per "
+        "row of G: sample places[j] of the block, which this process has. Returns (sweeps, updates, violation, work), "
+        "alike in all processes.");
 }
 
 }  // namespace multimargin::bind

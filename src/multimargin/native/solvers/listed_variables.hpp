@@ -19,11 +19,16 @@ class ListedVariables {
   // left out. Kernel rows of single classes are copied to `room`. If the kernel blocks of all classes do not fit there,
   // or have more entries than K itself, all variables are listed and all classes use K.
   ListedVariables(const Subproblem<T>& b, double width, T* room, Index room_size)
-      : b_(checked(b)), samples_(b.q), classes_(b.m), room_(room) {
+      : ListedVariables(b, b.q, width, room, room_size) {}
+
+  // The same for samples that take steps together with others, `rows` samples in all: K has a row for each of them.
+  ListedVariables(const Subproblem<T>& b, Index rows, double width, T* room, Index room_size)
+      : b_(checked(b)), rows_(rows), samples_(b.q), classes_(b.m), room_(room), room_end_(room + room_size) {
     list(width);
-    Index entries = 0;
-    for (const Class& c : classes_) entries += c.size * c.size;
-    if (entries < b.q * b.q && entries <= room_size)
+    const double share = static_cast<double>(rows) / static_cast<double>(std::max(b.q, Index{1}));
+    double entries = 0.0;
+    for (const Class& c : classes_) entries += share * static_cast<double>(c.size) * static_cast<double>(c.size);
+    if (entries < static_cast<double>(rows) * static_cast<double>(b.q) && entries <= static_cast<double>(room_size))
       list_members();
     else
       list_all();
@@ -49,6 +54,12 @@ class ListedVariables {
     for (Index c = 0; c < s.count; ++c) G[c] = G_[variable[c].at], alpha[c] = variable[c].alpha;
   }
 
+  // What `values`, one per variable in the order of the gradient, has of sample i is added to out.
+  void add_values(Index i, const std::vector<double>& values, double* out) const {
+    const Sample& s = samples_[i];
+    for (Index c = 0; c < s.count; ++c) out[c] += values[variables_[s.first + c].at];
+  }
+
   // Gives the variables of sample i the values alpha, and adds K[i, :] delta_r to the gradient of the classes that
   // change. Returns the work.
   Index write(Index i, const double* alpha) {
@@ -59,11 +70,46 @@ class ListedVariables {
       const double delta = alpha[c] - variable.alpha;
       if (delta == 0.0) continue;
       variable.alpha = alpha[c];
-      const Class& r = classes_[variable.r];
-      step(i, variable, r, delta, G_.data() + r.first);
-      work += r.size;
+      work += add_row(i, variable.r, delta, G_);
     }
     return work;
+  }
+
+  // Gives the variables of sample i the values alpha; the gradient follows by add_to_gradient.
+  void place(Index i, const double* alpha) {
+    const Sample& s = samples_[i];
+    for (Index c = 0; c < s.count; ++c) variables_[s.first + c].alpha = alpha[c];
+  }
+
+  // One value per variable, in the order of the gradient.
+  std::vector<double> zeros() const { return std::vector<double>(G_.size(), 0.0); }
+
+  // G += t h.
+  void add_to_gradient(double t, const std::vector<double>& h) { add_scaled(h.data(), std::ssize(h), t, G_.data()); }
+
+  // h += K[i, members of class r] delta; i may be a sample whose variables are not here. Returns the work.
+  // A kernel row is copied at its second use, because many are used only once. Copies lie one behind the other: memory
+  // that is touched for the first time costs more than the copy.
+  Index add_row(Index i, Index r, double delta, std::vector<double>& h) {
+    const Class& c = classes_[r];
+    const T* row = kernel_row(i);
+    double* out = h.data() + c.first;
+    if (c.whole) {
+      add_scaled(row, c.size, delta, out);
+      return c.size;
+    }
+    T*& copy = copies_[i * b_.m + r];
+    if (copy == room_end_ && c.size <= room_end_ - room_) {
+      copy = std::exchange(room_, room_ + c.size);
+      gather_row(row, c.members.data(), c.size, copy);
+    }
+    if (copy == nullptr || copy == room_end_) {
+      copy = room_end_;
+      add_gathered(row, c.members.data(), c.size, delta, out);
+    } else {
+      add_scaled(copy, c.size, delta, out);
+    }
+    return c.size;
   }
 
   // Writes alpha and the listed entries of G back to the block.
@@ -81,9 +127,8 @@ class ListedVariables {
   };
   struct Variable {
     double alpha;
-    std::int32_t at;         // where its gradient is, in G_
-    std::uint32_t r : 30;    // class
-    std::uint32_t uses : 2;  // of its kernel row: 0, 1 or more; with more the row has been copied
+    std::int32_t at;  // where its gradient is, in G_
+    std::int32_t r;   // class
   };
   struct Class {
     Index size = 0;      // samples that have the class
@@ -92,13 +137,12 @@ class ListedVariables {
     std::vector<std::int32_t> members;
   };
 
-  static constexpr std::uint32_t kLargestClass = (1u << 30) - 1;
   static constexpr Index kGap = 8;  // between classes in G_, so that a sample's classes do not share cache sets
 
   // Positions have 32 bits, which keeps the variables of a sample in one cache line. Only blocks of more memory than
   // 32 GB have more variables than that.
   static const Subproblem<T>& checked(const Subproblem<T>& b) {
-    if (b.m > Index{kLargestClass} + 1 || b.q + kGap > std::numeric_limits<std::int32_t>::max() / b.m)
+    if (b.q + kGap > std::numeric_limits<std::int32_t>::max() / b.m)
       throw std::length_error("a block of " + std::to_string(b.q) + " samples and " + std::to_string(b.m) +
                               " classes has more than 2^31 variables: use a smaller working_set_size");
     return b;
@@ -131,7 +175,7 @@ class ListedVariables {
     for (Index r = 0; r < b_.m; ++r) {
       if (!listed(r)) continue;
       if (r == b_.y[i]) s.own = s.count;
-      variables_.push_back({b_.alpha[i * b_.m + r], 0, static_cast<std::uint32_t>(r) & kLargestClass, 0});
+      variables_.push_back({b_.alpha[i * b_.m + r], 0, static_cast<std::int32_t>(r)});
       ++s.count;
     }
     if (s.count >= Machine::kLeastClasses) return;
@@ -142,8 +186,10 @@ class ListedVariables {
   void list_members() {
     for (Class& c : classes_) c.members.reserve(c.size);
     for (Index i = 0; i < b_.q; ++i)
-      for_variables(
-          i, [&](const Variable& variable) { classes_[variable.r].members.push_back(static_cast<std::int32_t>(i)); });
+      for_variables(i, [&](const Variable& variable) {
+        classes_[variable.r].members.push_back(static_cast<std::int32_t>(i));
+      });
+    copies_.resize(rows_ * b_.m, nullptr);
   }
 
   // Places each variable's gradient in G_ and copies it there.
@@ -156,7 +202,6 @@ class ListedVariables {
       total += c.size + kGap;
     }
     G_.resize(total);
-    copies_.resize(total);
     for (Index i = 0; i < b_.q; ++i) {
       const Sample& s = samples_[i];
       for (Index p = s.first; p < s.first + s.count; ++p) {
@@ -167,25 +212,6 @@ class ListedVariables {
     }
   }
 
-  // G += K[i, members of the class] delta. A kernel row is copied at its second use, because many are used only once.
-  // Copies lie one behind the other: memory that is touched for the first time costs more than the copy.
-  void step(Index i, Variable& variable, const Class& r, double delta, double* G) {
-    const T* row = b_.K + i * b_.K_stride;
-    if (r.whole) return add_scaled(row, r.size, delta, G);
-    if (variable.uses == 0) {
-      variable.uses = 1;
-      return add_gathered(row, r.members.data(), r.size, delta, G);
-    }
-    T*& copy = copies_[variable.at];
-    if (variable.uses == 1) {
-      copy = room_;
-      room_ += r.size;
-      gather_row(row, r.members.data(), r.size, copy);
-      variable.uses = 2;
-    }
-    add_scaled(copy, r.size, delta, G);
-  }
-
   static MULTIMARGIN_CLONES void add_gathered(const T* __restrict row, const std::int32_t* columns, Index n,
                                               double delta, double* __restrict G) {
     delta *= kStoredUnit<T>;
@@ -193,12 +219,14 @@ class ListedVariables {
   }
 
   Subproblem<T> b_;
+  Index rows_;  // samples that may take a step
   std::vector<Sample> samples_;
   std::vector<Class> classes_;
   std::vector<Variable> variables_;  // sample after sample
   std::vector<double> G_;            // class after class
-  T* room_;                          // for the next copy of a kernel row
-  std::vector<T*> copies_;           // of kernel rows, by where the gradient of the variable is
+  T *room_, *room_end_;              // for the next copy of a kernel row
+  // Of the kernel row of each sample and class: its copy, null if it was never used, or room_end_ if it was used once.
+  std::vector<T*> copies_;
 };
 
 }  // namespace multimargin::solvers

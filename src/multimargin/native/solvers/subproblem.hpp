@@ -15,7 +15,7 @@ namespace multimargin::solvers {
 template <class T>
 struct Subproblem {
   Index q, m;
-  const T* K;  // (q, q), symmetric, rows K_stride apart; if shared, only this process's columns of it
+  const T* K;  // (q, q), symmetric, rows K_stride apart; if others share the block, only this process's columns of it
   Index K_stride;
   const double* diag;     // (q,), the diagonal of K; null if the solver does not need it
   double* G;              // (q, m)

@@ -1,0 +1,101 @@
+"""Taking over what a block solver has found: alpha, the gradient of all samples held here, and the dual."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ... import _core
+from ...inner import work
+from ...inner.block import Block
+from ...run.profile import Profile, timed
+from ...system.typing import FloatArray, IntArray
+from ..base import EngineOptions
+from ..divergence import check_dual
+from .blocks import LazyBlock, StoreBlock
+from .kernel_values import NativeValues
+from .row_store import RowStore
+from .state import State
+from .team_blocks import PartBlock
+
+
+class Steps:
+    """Takes over solved blocks. Kernel rows are needed only of samples that moved."""
+
+    def __init__(self, state: State, options: EngineOptions, profile: Profile) -> None:
+        self.state, self.profile, self.n_threads = state, profile, options.n_threads
+        self._moves = np.zeros(state.n, dtype=np.int64)  # of each sample in lazy blocks
+
+    def use(self, rows: RowStore) -> None:
+        """Take kernel rows from ``rows`` from now on."""
+        self.rows = rows
+
+    @timed("gradient")
+    def take(self, block: Block, before: tuple[FloatArray, FloatArray] | None = None) -> bool:
+        """Take over a block of which this process has all rows of alpha and G; whether anything moved.
+
+        ``before`` are the rows of alpha and G that the block had, if the state does not have them all.
+        """
+        state, W = self.state, block.W
+        delta = block.alpha - (state.alpha[W] if before is None else before[0])
+        moved = np.flatnonzero(delta.any(axis=1))
+        if not len(moved):
+            return False
+        G = state.G[W[moved]] if before is None else before[1][moved]
+        self._change_dual(_gain(block.G[moved], G, delta[moved]))
+        if isinstance(block, StoreBlock) and len(W) == state.n:  # G is complete
+            state.G[W] = block.G
+        else:
+            self._add_to_gradient(W[moved], delta[moved], self._worth_keeping(block, moved))
+        if state.ridge is not None:
+            places, own = state.shard.mine(W[moved])
+            state.G[own] += state.ridge[own, None] * delta[moved][places]
+        state.take_over(W, block.alpha)
+        return True
+
+    @timed("gradient")
+    def take_part(self, part: PartBlock) -> bool:
+        """Take over the samples of a block that are held here, and what other processes say of theirs."""
+        state, shard, team, m = self.state, self.state.shard, self.state.team, self.state.m
+        delta = part.alpha - state.alpha[part.here]
+        moved = np.flatnonzero(delta.any(axis=1))
+        rows = np.column_stack([delta[moved], part.alpha[moved].any(axis=1)])
+        with self.profile.phase("messages"):
+            ids = team.join(part.W[moved])
+            rows = team.join(rows, shard.counts(ids))
+            gain = float(team.sum(_gain(part.G[moved], state.G[part.here[moved]], delta[moved])))
+        if not len(ids):
+            return False
+        self._change_dual(gain)
+        self._add_to_gradient(ids, np.ascontiguousarray(rows[:, :m]), None)
+        state.take_over_part(part.here, part.alpha, ids, rows[:, m] > 0)
+        return True
+
+    def _change_dual(self, change: float) -> None:
+        state = self.state
+        state.dual += change
+        check_dual(state.task, state.dual, state.costs.total)
+
+    def _add_to_gradient(self, ids: IntArray, delta: FloatArray, keep: np.ndarray | None) -> None:
+        """G += K[:, ids] delta."""
+        for store, slots, which in self.rows.visit(ids, keep):
+            with self.rows.values.one_blas_thread():
+                _core.update_gradient(self.state.G, store, slots, delta[which], self.n_threads)
+
+    def _worth_keeping(self, block: Block, moved: IntArray) -> np.ndarray | None:
+        """Whose rows to keep, as a mask; None is all.
+
+        After a lazy block: samples off their bounds, once their repeated rows cost more than memory.
+        """
+        values = self.rows.values
+        if not isinstance(block, LazyBlock) or not isinstance(values, NativeValues):
+            return None
+        ids = block.W[moved]
+        self._moves[ids] += 1
+        dear = self._moves[ids] * values.work >= work.FIRST_TOUCH
+        free = self.state.problem.group(block.alpha[moved], block.y[moved], block.C[moved]) == 0
+        return np.asarray(dear & free)
+
+
+def _gain(G: FloatArray, before: FloatArray, delta: FloatArray) -> float:
+    """The change of the dual: G_new - G_old = K_WW delta on W, so it needs no further product."""
+    return 0.5 * float(np.vdot(G + before, delta))

@@ -1,0 +1,272 @@
+// Block coordinate descent that several processes share. Each has some samples of the block, and the kernel rows of
+// all its samples against those.
+#pragma once
+
+#include <functional>
+
+#include "base/interrupt.hpp"
+#include "base/random.hpp"
+#include "base/reduce.hpp"
+#include "machines/machine.hpp"
+#include "solvers/listed_variables.hpp"
+#include "solvers/step_message.hpp"
+#include "solvers/subproblem.hpp"
+
+namespace multimargin::solvers {
+
+using namespace machines;
+
+// What a process of a shared descent knows of the others.
+struct SharedSamples {
+  Index rows;           // samples of the block, of all processes
+  const Index* places;  // of this process's samples among them
+  Index batch;          // samples that each process solves in an iteration
+  Index rank, ranks;    // the number of this process, and how many there are
+  // exchange(mine, length, all) sends so many numbers, and receives those of all processes in the order of their ranks.
+  std::function<void(const double* mine, Index length, double* all)> exchange;
+};
+
+// Solves the block in place. In every iteration each process solves a batch of its samples one after the other, as
+// coordinate descent does, and tells the others its steps. The steps d of all processes together may be too long, because
+// no process saw those of the others. So all take the part t of them that lowers the dual most:
+//
+//     D(alpha + t d) = D(alpha) + t <G, d> + t^2 / 2 <d, h>,   h = K d,   t = min(1, -<G, d> / <d, h>)
+//
+// A process computes h for its own samples, and its part of both products; the sums take a second message. So the dual
+// falls in every iteration, whatever the number of processes, and all take the same t.
+//
+// Batches are of samples with a violation above a threshold, in random order. The threshold starts at half the largest
+// violation, and is halved once the processes find few samples above it, down to eps. Ends if no process finds a sample
+// above eps that can move, or with the iteration that reaches most_work, max_sweeps times as many updates as the block
+// has samples, or the time limit of a process.
+//
+// With one process it is coordinate descent in batches.
+template <class Machine, class T>
+class SharedDescent {
+ public:
+  SharedDescent(const Subproblem<T>& block, const SharedSamples& shared, Machine machine,
+                ListedVariables<Machine, T> variables, const DescentOptions& options)
+      : b_(block), shared_(shared), o_(options), machine_(std::move(machine)), random_(options.seed),
+        interrupt_(options.seconds), variables_(std::move(variables)), message_(shared.batch, block.m),
+        h_(variables_.zeros()), row_(3 * block.m), received_(shared.ranks * message_.length()) {}
+
+  // Stores even if an interrupt leaves run() half way: alpha and G always belong together.
+  ~SharedDescent() { variables_.store(); }
+
+  SharedDescent(const SharedDescent&) = delete;
+  SharedDescent& operator=(const SharedDescent&) = delete;
+
+  DescentResult run() {
+    DescentResult result{.violation = kInfinity};
+    double threshold = kInfinity;  // the first iteration only finds the largest violation
+    bool all_samples = true;       // whether the next iteration looks at all samples
+    for (;;) {
+      if (all_samples || (near_.empty() && since_look_ > b_.q / kOften)) look(threshold);
+      take_batch(threshold);
+      const Summary said = exchange_steps();
+      result.work = said.work;
+      if (said.steps == 0 && all_samples) result.violation = said.worst;
+      if (said.steps == 0 && all_samples && (threshold <= o_.eps || !(said.worst > o_.eps))) break;
+      if (said.steps > 0) {
+        result.updates += said.steps;
+        since_look_ += said.steps;
+        result.sweeps = result.updates / shared_.rows;
+        const double best = best_length();
+        if (!(best > 0.0)) break;  // float64 cannot resolve the steps
+        take(best < kFull ? best : 1.0);
+        resize_batch(best);
+        if (said.late || said.work >= o_.most_work || result.sweeps >= o_.max_sweeps) break;
+      }
+      const bool few = threshold > o_.eps && kFew * said.steps <= batch_ * shared_.ranks;
+      all_samples = few || said.steps == 0;
+      if (few) threshold = std::max(o_.eps, kFall * std::min(said.worst, threshold));
+    }
+    return result;
+  }
+
+ private:
+  static constexpr double kFall = 0.5;  // of the threshold from stage to stage, and of the largest violation at first
+  static constexpr double kNear = 0.3;  // samples above this share of the threshold are listed
+  static constexpr Index kFew = 4;      // a stage ends if less than one in so many of the possible steps are found
+  static constexpr Index kOften = 16;   // a process looks again if its list is empty and so many of its samples moved
+  // Steps are taken in full if the best length is at least kFull of them: so the dual falls by at least 5/9 of the most
+  // possible, and variables reach their bounds. Above kShort, more samples may move at a time.
+  static constexpr double kFull = 0.6, kShort = 0.8;
+  // In the time of a multiply-add: looking at a row, and solving one.
+  static constexpr Index kWorkOfVisit = 160, kWorkOfUpdate = 800;
+
+  // Reads gradient and values of sample i to row_; h is added to the gradient if it may not be zero.
+  double violation(Index i, bool with_h) {
+    const Index count = variables_.count(i);
+    if (count == 0) return 0.0;
+    double *G = row_.data(), *alpha = G + b_.m;
+    variables_.read(i, G, alpha);
+    if (with_h) variables_.add_values(i, h_, G);
+    return Machine::violation(G, alpha, variables_.own(i), b_.C[i], count);
+  }
+
+  // Looks at all samples, and lists those that are above the threshold or may soon be, in random order.
+  void look(double threshold) {
+    worst_ = 0.0;
+    near_.clear();
+    for (Index i = 0; i < b_.q; ++i) {
+      const double psi = violation(i, false);
+      worst_ = worse_of(worst_, psi);
+      if (psi > kNear * threshold) near_.push_back(static_cast<std::int32_t>(i));
+    }
+    random_.shuffle(near_.data(), std::ssize(near_));
+    since_look_ = next_ = 0;
+    work_ += kWorkOfVisit * b_.q;
+    interrupt_.poll(b_.m * b_.q);
+  }
+
+  // Solves listed samples above the threshold one after the other, and writes their steps to the message. A sample
+  // leaves the list if it is found far below the threshold, and all do if none was above it.
+  void take_batch(double threshold) {
+    std::fill(h_.begin(), h_.end(), 0.0);
+    visited_.clear();
+    targets_.clear();
+    message_.clear();
+    for (Index left = std::ssize(near_); left > 0 && message_.steps() < batch_; --left) {
+      if (next_ >= std::ssize(near_)) next_ = 0;
+      const Index i = near_[next_];
+      if (!message_.fits(variables_.count(i))) break;
+      work_ += kWorkOfVisit;
+      const double psi = violation(i, message_.steps() > 0);
+      if (psi > threshold) solve(i);
+      if (psi > kNear * threshold)
+        ++next_;
+      else
+        near_[next_] = std::exchange(near_.back(), near_[next_]), near_.pop_back();
+    }
+    if (message_.steps() == 0) near_.clear();
+  }
+
+  // Fewer steps at a time if those of all processes together were far too long.
+  void resize_batch(double best) {
+    if (best < kFull) batch_ = std::max(Index{1}, batch_ / 2);
+    if (best > kShort) batch_ = std::min(shared_.batch, batch_ + batch_ / 4 + 1);
+  }
+
+  // The one-sample solve of the row that violation() has read. A change below the machine's resolution is dropped:
+  // repeating it would never end.
+  void solve(Index i) {
+    const Index count = variables_.count(i);
+    const double *G = row_.data(), *alpha = G + b_.m;
+    double* next = row_.data() + 2 * b_.m;
+    std::copy(alpha, alpha + count, next);
+    machine_.minimise(G, b_.diag[i], variables_.own(i), b_.C[i], count, next);
+    double largest = 0.0;
+    for (Index c = 0; c < count; ++c) largest = std::max(largest, std::abs(next[c] - alpha[c]));
+    if (!(largest > resolution(G, b_.diag[i], b_.C[i], count))) return;
+    const Index sample = shared_.places[i];
+    message_.add_step(sample);
+    for (Index c = 0; c < count; ++c) {
+      const Index r = variables_.label(i, c);
+      const double change = next[c] - alpha[c];
+      if (change == 0.0) continue;
+      message_.add_class(r, change);
+      add(sample, r, change);
+    }
+    visited_.push_back(static_cast<std::int32_t>(i));
+    targets_.insert(targets_.end(), next, next + count);
+    work_ += kWorkOfUpdate;
+  }
+
+  // h += K d for one change of d.
+  void add(Index sample, Index r, double change) {
+    const Index work = variables_.add_row(sample, r, change, h_);
+    work_ += work;
+    interrupt_.poll(work);
+  }
+
+  // Sends this process's steps, and adds those of the others to h.
+  Summary exchange_steps() {
+    message_.write_head(worst_, work_, interrupt_.late());
+    shared_.exchange(message_.data(), message_.length(), received_.data());
+    Summary said;
+    for (Index rank = 0; rank < shared_.ranks; ++rank) {
+      const double* message = received_.data() + rank * message_.length();
+      StepMessage::summarise(message, said);
+      if (rank == shared_.rank) continue;
+      StepMessage::for_changes(message, [&](Index sample, Index r, double change) { add(sample, r, change); });
+    }
+    return said;
+  }
+
+  // The part of all steps that lowers the dual most, at most 1.
+  double best_length() {
+    double products[2] = {0.0, 0.0};  // <G, d> and <d, h>
+    const double* target = targets_.data();
+    for (const Index i : visited_) {
+      const Index count = variables_.count(i);
+      double *G = row_.data(), *alpha = G + b_.m, *h = alpha + b_.m;
+      variables_.read(i, G, alpha);
+      std::fill(h, h + count, 0.0);
+      variables_.add_values(i, h_, h);
+      for (Index c = 0; c < count; ++c) {
+        const double d = target[c] - alpha[c];
+        products[0] += G[c] * d;
+        products[1] += h[c] * d;
+      }
+      target += count;
+    }
+    std::vector<double> parts(2 * shared_.ranks);
+    shared_.exchange(products, 2, parts.data());
+    double descent = 0.0, curvature = 0.0;
+    for (Index rank = 0; rank < shared_.ranks; ++rank) {
+      descent -= parts[2 * rank];
+      curvature += parts[2 * rank + 1];
+    }
+    return descent < curvature ? descent / curvature : 1.0;
+  }
+
+  // Takes the part t of the steps.
+  void take(double t) {
+    const double* target = targets_.data();
+    for (const Index i : visited_) {
+      const Index count = variables_.count(i);
+      double* alpha = row_.data() + b_.m;
+      variables_.read(i, row_.data(), alpha);
+      if (t < 1.0)
+        move_towards(target, t, i, alpha);
+      else
+        std::copy(target, target + count, alpha);
+      variables_.place(i, alpha);
+      target += count;
+    }
+    variables_.add_to_gradient(t, h_);
+  }
+
+  // alpha <- alpha + t (target - alpha). A variable that should become 0 does so when little is left of it: else every
+  // one that ever had a weight would keep some.
+  void move_towards(const double* target, double t, Index i, double* alpha) {
+    const Index count = variables_.count(i), own = variables_.own(i);
+    Machine::move_towards(target, t, own, b_.C[i], count, alpha);
+    for (Index c = 0; c < count; ++c)
+      if (c != own && target[c] == 0.0 && std::abs(alpha[c]) <= kActive * b_.C[i]) alpha[own] += std::exchange(alpha[c], 0.0);
+    machine_.settle(own, b_.C[i], count, alpha);
+  }
+
+  Subproblem<T> b_;
+  SharedSamples shared_;
+  DescentOptions o_;
+  Machine machine_;
+  Random random_;
+  Interrupt interrupt_;
+  ListedVariables<Machine, T> variables_;
+  StepMessage message_;
+  std::vector<double> h_;      // K d at the own samples, in the order of the gradient
+  std::vector<double> row_;    // of one sample: gradient, alpha, a third row
+  std::vector<double> received_;
+  std::vector<std::int32_t> near_;           // listed samples
+  Index next_ = 0;                           // of them
+  Index since_look_ = 0;                     // steps of all processes since all samples were looked at
+  Index batch_ = shared_.batch;              // samples to solve in an iteration
+  std::vector<std::int32_t> visited_;        // samples of the batch
+  std::vector<double> targets_;              // their new values
+  double worst_ = 0.0;                       // violation at the last look
+  Index work_ = 0;
+};
+
+}  // namespace multimargin::solvers

@@ -1,0 +1,80 @@
+// The steps that a process of a shared descent tells the others: numbers of one fixed length, whatever it has to say.
+#pragma once
+
+#include <vector>
+
+#include "base/reduce.hpp"
+
+namespace multimargin::solvers {
+
+// What all processes have said in one iteration.
+struct Summary {
+  double worst = 0.0;  // violation that was seen
+  Index work = 0;      // of the process that has done most
+  Index steps = 0;
+  bool late = false;  // whether the time of one of them is over
+};
+
+// The head {largest violation, work, late, steps} and the steps, each {sample, classes, class, change, class, change...}.
+class StepMessage {
+ public:
+  // Room for `batch` steps of a few classes, and at least one step of m classes.
+  StepMessage(Index batch, Index m) : numbers_(kHead + std::max(step_length(m), batch * step_length(kFewClasses))) {}
+
+  Index length() const { return std::ssize(numbers_); }
+  const double* data() const { return numbers_.data(); }
+  Index steps() const { return steps_; }
+
+  void clear() { end_ = kHead, steps_ = 0; }
+
+  // Whether a step of so many classes fits.
+  bool fits(Index classes) const { return end_ + step_length(classes) <= length(); }
+
+  // Begins a step of the sample; add_class adds its changes.
+  void add_step(Index sample) {
+    step_ = end_;
+    numbers_[end_++] = static_cast<double>(sample);
+    numbers_[end_++] = 0.0;
+    ++steps_;
+  }
+  void add_class(Index r, double change) {
+    numbers_[step_ + 1] += 1.0;
+    numbers_[end_++] = static_cast<double>(r);
+    numbers_[end_++] = change;
+  }
+
+  void write_head(double worst, Index work, bool late) {
+    numbers_[0] = worst;
+    numbers_[1] = static_cast<double>(work);
+    numbers_[2] = late ? 1.0 : 0.0;
+    numbers_[3] = static_cast<double>(steps_);
+  }
+
+  // Adds what a message says to the summary.
+  static void summarise(const double* message, Summary& all) {
+    all.worst = worse_of(all.worst, message[0]);
+    all.work = std::max(all.work, static_cast<Index>(message[1]));
+    all.late = all.late || message[2] > 0.0;
+    all.steps += static_cast<Index>(message[3]);
+  }
+
+  // Calls visit(sample, class, change) for all changes of a message.
+  template <class Visit>
+  static void for_changes(const double* message, Visit visit) {
+    const double* at = message + kHead;
+    for (auto left = static_cast<Index>(message[3]); left > 0; --left) {
+      const auto sample = static_cast<Index>(at[0]), classes = static_cast<Index>(at[1]);
+      at += 2;
+      for (Index c = 0; c < classes; ++c, at += 2) visit(sample, static_cast<Index>(at[0]), at[1]);
+    }
+  }
+
+ private:
+  static constexpr Index kHead = 4, kFewClasses = 3;
+  static constexpr Index step_length(Index classes) { return 2 + 2 * classes; }
+
+  std::vector<double> numbers_;
+  Index end_ = kHead, step_ = kHead, steps_ = 0;
+};
+
+}  // namespace multimargin::solvers
