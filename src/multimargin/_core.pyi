@@ -84,7 +84,6 @@ def measure(
 ) -> None: ...
 def update_gradient(G: _F64, rows: _Floats, slots: _I64, delta: _F64, n_threads: int) -> None: ...
 def widen_block(values: np.ndarray, rows: int, columns: int, old_stride: int, new_stride: int) -> None: ...
-def gather_block(K: np.ndarray, rows: np.ndarray, slots: _I64, columns: _I64, n_threads: int) -> None: ...
 def retain_block(K: np.ndarray, kept: _I64) -> None: ...
 def extend_block(
     K: np.ndarray, old: int, rows: np.ndarray, slots: _I64, members: _I64, n_threads: int
@@ -121,15 +120,25 @@ def coordinate_descent(
 ) -> tuple[int, int, float, int]: ...
 
 class SharedArguments:
+    def __init__(self, *, batch: int, rank: int, ranks: int, exchange: Callable[[_F64], _F64]) -> None: ...
+
+class RowSource:
     def __init__(
-        self, *, batch: int, rank: int, ranks: int, exchange: Callable[[_F64], _F64]
+        self,
+        *,
+        K: np.ndarray,
+        known: _I64,
+        store: _Floats,
+        slots: _I64,
+        columns: _I64,
+        places: _I64,
+        diag: _F64,
     ) -> None: ...
+    def complete(self, ids: _I64) -> None: ...
 
 def shared_descent(
     machine: str,
-    K: np.ndarray,
-    places: _I64,
-    diag: _F64,
+    rows: RowSource,
     G: _F64,
     alpha: _F64,
     y: _I32,

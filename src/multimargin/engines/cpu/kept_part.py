@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ... import _core
-from ...system.fixed_point import encoded
 from ...system.shard import Shard
-from ...system.typing import FloatArray, IntArray
+from ...system.typing import IntArray
 from .kept_block import KeptBlock
-
-Gather = Callable[[np.ndarray, IntArray, IntArray], None]
 
 
 class KeptPart:
     """K between ``members`` and those of them that this process holds, with room for ``largest`` members.
 
-    Samples that leave the working set stay members until they are many; then all is gathered again. Values
-    may be fixed-point numbers. Untouched pages of the room cost nothing.
+    A row is completed when its sample takes a step; ``known`` says how many of its values are there. Samples
+    that leave the working set stay members until they are many; then all begins again. Values may be
+    fixed-point numbers. Untouched pages of the room cost nothing.
     """
 
-    GROWTH = 1.3  # room made at a time for further columns: every value must move to make it
+    GROWTH = 2.0  # room made at a time for further columns: all rows must move to make it
 
     def __init__(self, shard: Shard, largest: int, dtype: np.dtype[Any]) -> None:
         self.largest, self._shard = min(shard.n, largest), shard
         self._values = np.empty(self.largest * min(shard.count, self.largest), dtype=dtype)
+        self._known = np.empty(self.largest, dtype=np.int64)
         self._clear()
 
     def _clear(self) -> None:
@@ -43,26 +41,26 @@ class KeptPart:
         rows = len(self.members)
         return self._values[: rows * self._stride].reshape(rows, self._stride)[:, : len(self.here)]
 
-    def admit(self, W: IntArray, gather: Gather, diagonal: FloatArray) -> None:
-        """Make all of ``W`` members. ``gather(out, ids, here)`` writes kernel values of samples ``ids``."""
-        new = W[~self._is_member[W]]
+    @property
+    def known(self) -> IntArray:
+        """How many values of each row are there."""
+        return self._known[: len(self.members)]
+
+    def admit(self, W: IntArray) -> None:
+        """Make all of ``W`` members."""
+        new = np.sort(W[~self._is_member[W]])  # so that rows are read forwards
         most = min(self.largest, int((1 + KeptBlock.IDLE_SHARE) * len(W)))
         if len(self.members) + len(new) > most:
             self._clear()
-            new = W
-        old, columns = len(self.members), len(self.here)
+            new = np.sort(W)
+        old = len(self.members)
         places, here = self._shard.mine(new)
-        self._widen(columns + len(here))
+        self._widen(len(self.here) + len(here))
         self.members = np.concatenate([self.members, new])
         self.places = np.concatenate([self.places, old + np.arange(len(new))[places]])
         self.here = np.concatenate([self.here, here])
         self._is_member[new] = True
-        if not len(self.here):
-            return
-        K = self.kernel
-        gather(K[:old, columns:], self.members[:old], here)
-        gather(K[old:], new, self.here)
-        K[self.places[columns:], np.arange(columns, len(self.here))] = encoded(diagonal[here], K.dtype)
+        self._known[old : len(self.members)] = 0
 
     def _widen(self, columns: int) -> None:
         """Move the rows apart to make room for so many columns."""

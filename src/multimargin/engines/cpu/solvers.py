@@ -203,7 +203,7 @@ class Solvers:
             update=inner.update,
             seed=int(self._rng.integers(2**63)),
         )
-        arrays = part.K, part.places, part.diagonal, part.G, part.alpha, part.y, part.C
+        arrays = part.source, part.G, part.alpha, part.y, part.C
         room = self.blocks.copies_of_rows()
         _, updates, violation, done = _core.shared_descent(self.problem.name, *arrays, options, others, room)
         self.work += int(done)

@@ -48,7 +48,7 @@ class PartBlock(Block):
     """The samples of a block that are held here. K has a row for every sample of the block."""
 
     here: IntArray  # their numbers in this process
-    places: IntArray  # and in the block
+    source: _core.RowSource  # K, and where its rows are completed from
 
     @property
     def movable(self) -> int:
@@ -81,24 +81,36 @@ class TeamBlocks(Blocks):
     # -- a set that all processes solve together -----------------------------------------------------
     @timed("memory")
     def part(self, W: IntArray) -> PartBlock:
-        """The samples of a growing set that are held here, and the kernel between all of it and them."""
+        """The samples of a growing set that are held here, and the kernel between all of it and them.
+
+        Rows are completed from kept kernel rows, if these can all be kept. Else they are complete.
+        """
         if self._kept_part is None:
             self._kept_part = KeptPart(self._shard, self.largest, self._growing_dtype)
         kept, state = self._kept_part, self.state
-        kept.admit(W, self._gather, self.diagonal)
-        here = kept.here
+        kept.admit(W)
+        here, K, slots = kept.here, kept.kernel, np.full(len(kept.members), -1)
+        diagonal, store = self.diagonal[here], self.rows.kept
+        places = {"columns": here, "places": kept.places}
+        source = _core.RowSource(K=K, known=kept.known, store=store, slots=slots, diag=diagonal, **places)
+        if len(slots) > self.rows.cache.capacity:
+            self._complete(kept)
+        else:
+            for _, at, which in self.rows.visit(kept.members):
+                slots[which] = at
+                source.complete(which[kept.known[which] == 0])  # new rows are still in the processor's cache
         rows = state.alpha[here], state.G[here], state.y[here], state.C[here]
-        block = Block(kept.members[kept.places], kept.kernel, self.diagonal[here], *rows)
-        return PartBlock(**vars(block), here=here, places=kept.places)
+        return PartBlock(kept.members[kept.places], K, diagonal, *rows, here=here, source=source)
 
-    def _gather(self, out: np.ndarray, ids: IntArray, here: IntArray) -> None:
-        """Write kernel values of ``ids`` against samples held here; whole rows are kept if all fit."""
-        if len(ids) <= self.rows.cache.capacity:
-            slots = self.rows.load(ids)
-            _core.gather_block(out, self.rows.kept, slots, here, self.options.n_threads)
-            return
-        for part in chunks(np.arange(len(ids)), self._rows_at_once(len(here))):
-            out[part] = encoded(self.rows.against(ids[part], here), out.dtype)
+    def _complete(self, kept: KeptPart) -> None:
+        """Compute the values that are missing."""
+        K, width = kept.kernel, len(kept.here)
+        for known in np.unique(kept.known[kept.known < width]):
+            for part in chunks(np.flatnonzero(kept.known == known), self._rows_at_once(width)):
+                values = self.rows.against(kept.members[part], kept.here[known:])
+                K[part, known:] = encoded(values, K.dtype)
+        K[kept.places, np.arange(width)] = encoded(self.diagonal[kept.here], K.dtype)
+        kept.known[:] = width
 
     def copies_of_rows(self) -> np.ndarray:
         """Memory in which a shared descent may copy parts of the kernel rows of a part."""

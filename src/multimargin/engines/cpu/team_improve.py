@@ -24,16 +24,12 @@ from .team_blocks import PartBlock, TeamBlocks
 class TeamImprove:
     """``improve`` of one fit on a team; every process must make the same calls."""
 
-    def __init__(
-        self, state: State, solvers: Solvers, steps: Steps, uniform: bool, profile: Profile
-    ) -> None:
+    def __init__(self, state: State, solvers: Solvers, steps: Steps, uniform: bool, profile: Profile) -> None:
         self.state, self.team, self.uniform, self.profile = state, state.team, uniform, profile
         self.solvers, self.steps = solvers, steps
         self._together = True  # as long as shared descents reach their aim
 
-    def improve(
-        self, W: IntArray, inner: InnerSolver, aim: Aim, keep: bool, deadline: float
-    ) -> Improvement:
+    def improve(self, W: IntArray, inner: InnerSolver, aim: Aim, keep: bool, deadline: float) -> Improvement:
         """See ``Engine.improve``; the samples of ``W`` are guests."""
         blocks = self.solvers.blocks
         assert isinstance(blocks, TeamBlocks)

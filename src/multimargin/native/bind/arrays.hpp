@@ -27,6 +27,7 @@ using Vector = Array<double, 1>;
 using ConstVector = Array<const double, 1>;
 using Labels = Array<const std::int32_t, 1>;
 using Ids = Array<const std::int64_t, 1>;
+using WritableIds = Array<std::int64_t, 1>;
 // Arrays of float32 or float64, to read.
 using AnyVector = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using AnyMatrix = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;

@@ -1,5 +1,6 @@
 // Python bindings of the coordinate descents: shapes, dtypes and the GIL; no mathematics.
 #include "solvers/descend.hpp"
+#include "solvers/partial_rows.hpp"
 #include "solvers/shared_descent.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -116,32 +117,85 @@ struct SharedArguments {
   }
 };
 
-Found shared_descent(const std::string& machine, const KernelRows& K, const Ids& places, const ConstVector& diag,
-                     const Matrix& G, const Matrix& alpha, const Labels& y, const ConstVector& C,
-                     const DescentOptions& options, const SharedArguments& others, const Room& room) {
+// Where the kernel rows of a shared block are completed from.
+struct RowSource {
+  WritableKernelRows K;
+  WritableIds known;
+  KernelRows store;
+  Ids slots, columns, places;
+  ConstVector diag;
+
+  Index rows() const { return length(K); }
+  Index width() const { return length(K, 1); }
+  bool is_fixed() const { return K.dtype() == nb::dtype<std::uint16_t>(); }
+
+  void check() const {
+    require(is_fixed() || K.dtype() == store.dtype(), "K must have the dtype of store, or uint16");
+    require(width() < 2 || K.stride(1) == 1, "K must have contiguous rows");
+    require(length(known) == rows() && length(slots) == rows(), "known and slots must have one value per row of K");
+    require(length(columns) == width() && length(places) == width() && length(diag) == width(),
+            "columns, places and diag must have one value per column of K");
+    require(all_within(places.data(), width(), 0, rows()), "places must be rows of K");
+    require(all_within(columns.data(), width(), 0, length(store, 1)), "columns must be columns of store");
+    require(all_within(known.data(), rows(), 0, width() + 1), "known must be numbers of columns");
+  }
+
+  bool can_complete(Index i) const {
+    return known.data()[i] == width() || (0 <= slots.data()[i] && slots.data()[i] < length(store));
+  }
+
+  // Calls work(first value of K, PartialRows) for the dtypes of K and store.
+  template <class Work>
+  auto visit(Work work) const {
+    return with_rows(store, [&]<class S>(const S* first, Index stride) {
+      const auto as = [&]<class T>(T* values) {
+        return work(values, PartialRows<T, S>(values, K.stride(0), rows(), width(), known.data(), first, stride,
+                                              slots.data(), columns.data(), places.data(), diag.data()));
+      };
+      return is_fixed() ? as(static_cast<Fixed16*>(K.data())) : as(static_cast<S*>(K.data()));
+    });
+  }
+
+  void complete(const Ids& ids) const {
+    nb::gil_scoped_release released;
+    check();
+    require(all_within(ids.data(), length(ids), 0, rows()), "ids must be rows of K");
+    for (Index k = 0; k < length(ids); ++k)
+      require(can_complete(ids.data()[k]), "slots must be rows of store for incomplete rows");
+    visit([&](auto*, auto partial) {
+      for (Index k = 0; k < length(ids); ++k) partial.complete(ids.data()[k]);
+    });
+  }
+};
+
+Found shared_descent(const std::string& machine, const RowSource& rows, const Matrix& G, const Matrix& alpha,
+                     const Labels& y, const ConstVector& C, const DescentOptions& options,
+                     const SharedArguments& others, const Room& room) {
   nb::gil_scoped_release released;
   options.check();
   others.check();
+  rows.check();
+  for (Index i = 0; i < rows.rows(); ++i)
+    require(rows.can_complete(i), "slots must be rows of store for incomplete rows");
   check_state(ConstMatrix(G), alpha, y, C);
-  const Index q = length(G), m = length(G, 1), rows = length(K);
-  require(length(K, 1) == q && (q < 2 || K.stride(1) == 1), "K must have contiguous rows, with a column per row of G");
-  require(length(diag) == q && length(places) == q, "diag and places must have one value per row of G");
-  require(all_within(places.data(), q, 0, rows), "places must be rows of K");
-  require(!room || room->dtype() == K.dtype(), "room must have the dtype of K");
-  const SharedSamples shared{rows, places.data(), others.batch, others.rank, others.ranks,
-                             [&others](const double* mine, Index count, double* all) { others.send(mine, count, all); }};
+  const Index q = length(G), m = length(G, 1);
+  require(rows.width() == q, "K must have a column per row of G");
+  require(!room || room->dtype() == rows.K.dtype(), "room must have the dtype of K");
   return with_machine(machine, [&]<class Machine>(std::type_identity<Machine>) -> Found {
-    if constexpr (kListsVariables<Machine>) {
-      return with_stored_dtype(K, [&]<class T>(std::type_identity<T>) {
-        const T* first = static_cast<const T*>(K.data());
-        const Subproblem<T> block{q, m, first, K.stride(0), diag.data(), G.data(), alpha.data(), y.data(), C.data()};
+    if constexpr (!kListsVariables<Machine>) {
+      throw std::invalid_argument("a shared descent is for crammer-singer and weston-watkins only");
+    } else {
+      return rows.visit([&]<class T>(T* K, auto partial) {
+        const SharedSamples shared{
+            rows.rows(), rows.places.data(), others.batch, others.rank, others.ranks,
+            [&partial](Index i) { partial.complete(i); },
+            [&others](const double* mine, Index length, double* all) { others.send(mine, length, all); }};
+        const Subproblem<T> block{q, m, K, rows.K.stride(0), rows.diag.data(), G.data(), alpha.data(), y.data(), C.data()};
         T* space = room ? static_cast<T*>(room->data()) : nullptr;
-        ListedVariables<Machine, T> variables(block, rows, options.width, space, room ? length(*room) : 0);
+        ListedVariables<Machine, T> variables(block, rows.rows(), options.width, space, room ? length(*room) : 0);
         Machine formulas(m, Machine::find_update(options.update), options.seed + 1, options.relax);
         return found(SharedDescent(block, shared, std::move(formulas), std::move(variables), options).run());
       });
-    } else {
-      throw std::invalid_argument("a shared descent is for crammer-singer and weston-watkins only");
     }
   });
 }
@@ -172,12 +226,18 @@ void bind_descents(nb::module_& m) {
   nb::class_<SharedArguments>(m, "SharedArguments", "How the processes of a shared descent talk.")
       .def(nb::init<Index, Index, Index, nb::callable>(), nb::kw_only(), "batch"_a, "rank"_a, "ranks"_a, "exchange"_a,
            "Each process solves batch samples in an iteration; exchange(mine) returns the numbers of all processes.");
-  m.def("shared_descent", &shared_descent, "machine"_a, "K"_a.noconvert(), "places"_a.noconvert(),
-        "diag"_a.noconvert(), "G"_a.noconvert(), "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(),
-        "options"_a, "others"_a, "room"_a.noconvert().none() = nb::none(),
-        "Solves a block in place together with other processes. K has a row per sample of the block, and a column per "
-        "row of G: sample places[j] of the block, which this process has. Returns (sweeps, updates, violation, work), "
-        "alike in all processes.");
+  nb::class_<RowSource>(m, "RowSource", "Kernel rows of a shared block, and where they are completed from.")
+      .def(nb::init<WritableKernelRows, WritableIds, KernelRows, Ids, Ids, Ids, ConstVector>(), nb::kw_only(),
+           "K"_a.noconvert(), "known"_a.noconvert(), "store"_a.noconvert(), "slots"_a.noconvert(),
+           "columns"_a.noconvert(), "places"_a.noconvert(), "diag"_a.noconvert(),
+           "K has a row per sample of the block, and a column per sample that this process has of it: places[j] is its "
+           "row, and diag[j] its diagonal entry. The first known[i] values of row i are there; the others are "
+           "store[slots[i], columns[j]].")
+      .def("complete", &RowSource::complete, "ids"_a.noconvert(), "Completes these rows of K.");
+  m.def("shared_descent", &shared_descent, "machine"_a, "rows"_a, "G"_a.noconvert(), "alpha"_a.noconvert(),
+        "y"_a.noconvert(), "C"_a.noconvert(), "options"_a, "others"_a, "room"_a.noconvert().none() = nb::none(),
+        "Solves a block in place together with other processes. G has the samples of this one. Returns (sweeps, "
+        "updates, violation, work), alike in all processes.");
 }
 
 }  // namespace multimargin::bind

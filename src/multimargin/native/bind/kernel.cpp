@@ -93,40 +93,23 @@ void retain(const WritableKernelRows& K, const Ids& kept) {
   });
 }
 
-// Calls work(first value of K, first value of rows, stride of rows): K has the dtype of rows, or fixed-point values.
-template <class Work>
-void with_block(const WritableKernelRows& K, const KernelRows& rows, Work work) {
-  const bool fixed = K.dtype() == nb::dtype<std::uint16_t>();
-  require(length(K, 1) < 2 || K.stride(1) == 1, "K must have contiguous rows");
-  require(fixed || K.dtype() == rows.dtype(), "K must have the dtype of rows, or uint16");
-  with_rows(rows, [&]<class T>(const T* first, Index stride) {
-    fixed ? work(static_cast<Fixed16*>(K.data()), first, stride) : work(static_cast<T*>(K.data()), first, stride);
-  });
-}
-
-void gather(const WritableKernelRows& K, const KernelRows& rows, const Ids& slots, const Ids& columns, int n_threads) {
-  nb::gil_scoped_release released;
-  const Index count = length(slots), width = length(columns);
-  require(length(K) == count && length(K, 1) == width, "K must have a row per slot and a column per column");
-  check_ids(slots, length(rows), "slots must be rows of rows");
-  check_ids(columns, length(rows, 1), "columns must be columns of rows");
-  const int threads = checked_threads(n_threads);
-  with_block(K, rows, [&]<class S, class T>(S* values, const T* first, Index stride) {
-    gather_block(values, K.stride(0), first, stride, slots.data(), count, columns.data(), width, threads);
-  });
-}
-
 void extend(const WritableKernelRows& K, Index old, const KernelRows& rows, const Ids& slots, const Ids& members,
             int n_threads) {
   nb::gil_scoped_release released;
   const Index count = length(members);
   require(0 <= old && old <= count && count <= length(K) && count <= length(K, 1), "K has no room for all members");
   require(length(slots) == count - old, "slots must have one row for each new member");
+  const bool fixed = K.dtype() == nb::dtype<std::uint16_t>();
+  require(K.stride(1) == 1 && (fixed || K.dtype() == rows.dtype()),
+          "K must have contiguous rows, and the dtype of rows or uint16");
   check_ids(slots, length(rows), "slots must be rows of rows");
   check_ids(members, length(rows, 1), "members must be columns of rows");
   const int threads = checked_threads(n_threads);
-  with_block(K, rows, [&]<class S, class T>(S* values, const T* first, Index stride) {
-    extend_block(values, K.stride(0), old, first, stride, slots.data(), members.data(), count, threads);
+  with_rows(rows, [&]<class T>(const T* first, Index stride) {
+    const auto extend_as = [&]<class S>(S* values) {
+      extend_block(values, K.stride(0), old, first, stride, slots.data(), members.data(), count, threads);
+    };
+    fixed ? extend_as(static_cast<Fixed16*>(K.data())) : extend_as(static_cast<T*>(K.data()));
   });
 }
 
@@ -150,8 +133,6 @@ void bind_kernel(nb::module_& m) {
       .def("__init__", &make_working_set_kernel, "spec"_a, "samples"_a, "n_threads"_a, nb::keep_alive<1, 3>());
   m.def("widen_block", &widen, "values"_a.noconvert(), "rows"_a, "columns"_a, "old_stride"_a, "new_stride"_a,
         "Moves the rows of a block in the flat array values further apart.");
-  m.def("gather_block", &gather, "K"_a.noconvert(), "rows"_a.noconvert(), "slots"_a.noconvert(),
-        "columns"_a.noconvert(), "n_threads"_a, "K[i, j] = rows[slots[i], columns[j]].");
   m.def("retain_block", &retain, "K"_a.noconvert(), "kept"_a.noconvert(), "K[i, j] = K[kept[i], kept[j]] in place.");
   m.def("extend_block", &extend, "K"_a.noconvert(), "old"_a, "rows"_a.noconvert(), "slots"_a.noconvert(),
         "members"_a.noconvert(), "n_threads"_a,

@@ -11,16 +11,6 @@ void widen_block(T* K, Index rows, Index columns, Index old_stride, Index new_st
   for (Index i = rows - 1; i > 0; --i) std::memmove(K + i * new_stride, K + i * old_stride, columns * sizeof(T));
 }
 
-// K[i, j] = rows[slots[i], columns[j]]. K may have fixed-point values, made from floating-point rows.
-template <class S, class T>
-void gather_block(S* K, Index K_stride, const T* rows, Index row_stride, const Index* slots, Index count,
-                  const Index* columns, Index width, int n_threads) {
-  const int threads = worthwhile_threads(n_threads, 4.0 * static_cast<double>(count) * static_cast<double>(width));
-  parallel_ranges(count, 1, threads, [&](Index i, Index) {
-    gather_row(rows + slots[i] * row_stride, columns, width, K + i * K_stride);
-  });
-}
-
 // Keeps only the rows and columns `kept` (ascending) of K, in place.
 template <class T>
 void retain_block(T* K, Index stride, const Index* kept, Index count) {
@@ -28,13 +18,15 @@ void retain_block(T* K, Index stride, const Index* kept, Index count) {
 }
 
 // K[p, j] = K[j, p] = rows[slots[p - old], members[j]] for the new members p = old..count-1 and all j.
-// K and rows have rows K_stride and row_stride apart.
+// K and rows have rows K_stride and row_stride apart. K may have fixed-point values, made from floating-point rows.
 template <class S, class T>
 void extend_block(S* K, Index K_stride, Index old, const T* rows, Index row_stride, const Index* slots,
                   const Index* members, Index count, int n_threads) {
   const Index added = count - old;
   const int threads = worthwhile_threads(n_threads, 4.0 * static_cast<double>(added) * static_cast<double>(count));
-  gather_block(K + old * K_stride, K_stride, rows, row_stride, slots, added, members, count, threads);
+  parallel_ranges(added, 1, threads, [&](Index p, Index) {
+    gather_row(rows + slots[p] * row_stride, members, count, K + (old + p) * K_stride);
+  });
   constexpr Index tile = 64;  // of the transposed part, so that whole cache lines are read and written
   parallel_ranges(old, tile, threads, [&](Index begin, Index end) {
     for (Index first = old; first < count; first += tile)

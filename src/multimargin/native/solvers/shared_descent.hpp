@@ -20,8 +20,9 @@ using namespace machines;
 struct SharedSamples {
   Index rows;           // samples of the block, of all processes
   const Index* places;  // of this process's samples among them
-  Index batch;          // samples that each process solves in an iteration
+  Index batch;          // samples that each process may solve in an iteration
   Index rank, ranks;    // the number of this process, and how many there are
+  std::function<void(Index i)> complete;  // makes the kernel row of sample i of the block complete
   // exchange(mine, length, all) sends so many numbers, and receives those of all processes in the order of their ranks.
   std::function<void(const double* mine, Index length, double* all)> exchange;
 };
@@ -160,6 +161,7 @@ class SharedDescent {
     for (Index c = 0; c < count; ++c) largest = std::max(largest, std::abs(next[c] - alpha[c]));
     if (!(largest > resolution(G, b_.diag[i], b_.C[i], count))) return;
     const Index sample = shared_.places[i];
+    shared_.complete(sample);
     message_.add_step(sample);
     for (Index c = 0; c < count; ++c) {
       const Index r = variables_.label(i, c);
@@ -189,7 +191,10 @@ class SharedDescent {
       const double* message = received_.data() + rank * message_.length();
       StepMessage::summarise(message, said);
       if (rank == shared_.rank) continue;
-      StepMessage::for_changes(message, [&](Index sample, Index r, double change) { add(sample, r, change); });
+      StepMessage::for_changes(message, [&](Index sample, Index r, double change) {
+        shared_.complete(sample);
+        add(sample, r, change);
+      });
     }
     return said;
   }
