@@ -92,7 +92,7 @@ def calibrated(report: Report, repeats: int) -> tuple[Calibration, dict[str, Cou
     per_round = {s: fits[s, 2]["messages"] / fits[s, 2]["iterations"] for s in SOLVERS}
     here = Network("memory of one host", cost["latency"], 1 / cost["transfer"])
     own = Calibration(cost["message"], cost["byte"], share, per_round, here, {})
-    small = {solver: Counts.of(fits[solver, 1], *shape, METHODS[solver].first_share("crammer-singer")) for solver in SOLVERS}
+    small = {solver: Counts.of(fits[solver, 1], *shape, share_of_first(solver)) for solver in SOLVERS}
     for solver, counts in small.items():
         guess = predict(counts, own.costs(fits[solver, 1], counts, convert, solver), 2, per_round[solver])
         own.rest[solver] = max(0.0, fits[solver, 2].work - guess.cpu) / counts.rounds
@@ -145,7 +145,7 @@ def check_run(report: Report, table: Table, text: str, found: tuple, own: Calibr
     (fits, shape, convert), known = found, {}
     for solver in SOLVERS:
         one = fits[solver, 1]
-        counts = Counts.of(one, *shape, METHODS[solver].first_share("crammer-singer"))
+        counts = Counts.of(one, *shape, share_of_first(solver))
         costs = own.costs(one, counts, convert, solver)
         known[solver] = counts, costs
         report.keep("costs", {"run": text, "solver": solver} | asdict(costs) | {"counts": asdict(counts)})

@@ -78,19 +78,20 @@ class Blocks:
     @property
     def _growing_dtype(self) -> np.dtype[Any]:
         """Of the values of growing blocks."""
-        return FIXED_POINT if self._takes_fixed_point else self.dtype
+        inner = self.options.inner
+        able = inner is not None and self.state.problem.name in inner.fixed_point
+        return FIXED_POINT if able and self._values_fit_fixed_point else self.dtype
 
     @property
-    def _takes_fixed_point(self) -> bool:
-        """Whether a growing block may have fixed-point values.
+    def _values_fit_fixed_point(self) -> bool:
+        """Whether fixed-point numbers are good enough for the kernel values of a block.
 
         They serve to find one step; the gradient is then updated from the kernel rows. So their errors do not
         add up from round to round, but with large costs a round would gain little.
         """
-        task, inner = self.rows.values.task, self.options.inner
+        task = self.rows.values.task
         bounded = task.kernel.native in ("rbf", "laplacian") and task.offset == 0
-        able = inner is not None and self.state.problem.name in inner.fixed_point
-        return bounded and able and self.dtype == np.float32 and self.state.costs.largest <= _FIXED_POINT_COST
+        return bounded and self.dtype == np.float32 and self.state.costs.largest <= _FIXED_POINT_COST
 
     @property
     def _is_lazy(self) -> bool:

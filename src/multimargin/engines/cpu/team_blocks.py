@@ -23,7 +23,7 @@ from ... import _core
 from ...inner.base import InnerSolver
 from ...inner.block import Block
 from ...run.profile import timed
-from ...system.fixed_point import encoded
+from ...system.fixed_point import FIXED_POINT, encoded
 from ...system.shard import Shard
 from ...system.typing import FloatArray, IntArray
 from .blocks import Blocks
@@ -86,7 +86,7 @@ class TeamBlocks(Blocks):
         Rows are completed from kept kernel rows, if these can all be kept. Else they are complete.
         """
         if self._kept_part is None:
-            self._kept_part = KeptPart(self._shard, self.largest, self._growing_dtype)
+            self._kept_part = KeptPart(self._shard, self.largest, self._part_dtype)
         kept, state = self._kept_part, self.state
         kept.admit(W)
         here, K, slots = kept.here, kept.kernel, np.full(len(kept.members), -1)
@@ -96,9 +96,10 @@ class TeamBlocks(Blocks):
         if len(slots) > self.rows.cache.capacity:
             self._complete(kept)
         else:
+            new = self.rows.cache.peek(kept.members) < 0
             for _, at, which in self.rows.visit(kept.members):
                 slots[which] = at
-                source.complete(which[kept.known[which] == 0])  # new rows are still in the processor's cache
+                source.complete(which[new[which]])  # while they are in the processor's cache
         rows = state.alpha[here], state.G[here], state.y[here], state.C[here]
         return PartBlock(kept.members[kept.places], K, diagonal, *rows, here=here, source=source)
 
@@ -112,10 +113,15 @@ class TeamBlocks(Blocks):
         K[kept.places, np.arange(width)] = encoded(self.diagonal[kept.here], K.dtype)
         kept.known[:] = width
 
+    @property
+    def _part_dtype(self) -> np.dtype[Any]:
+        """Of the values of a part: only coordinate descent solves these."""
+        return FIXED_POINT if self._values_fit_fixed_point else self.dtype
+
     def copies_of_rows(self) -> np.ndarray:
         """Memory in which a shared descent may copy parts of the kernel rows of a part."""
         if self._copies is None:
-            self._copies = np.empty(self.largest**2, dtype=self._growing_dtype)
+            self._copies = np.empty(self.largest**2, dtype=self._part_dtype)
         return self._copies
 
     # -- a set for once ------------------------------------------------------------------------------

@@ -28,13 +28,15 @@ struct SharedSamples {
 };
 
 // Solves the block in place. In every iteration each process solves a batch of its samples one after the other, as
-// coordinate descent does, and tells the others its steps. The steps d of all processes together may be too long, because
-// no process saw those of the others. So all take the part t of them that lowers the dual most:
+// coordinate descent does, tells the others its steps, and all take the steps d of all. No process saw the steps of the
+// others, so that together they may be too long. This shows afterwards, without further products:
 //
-//     D(alpha + t d) = D(alpha) + t <G, d> + t^2 / 2 <d, h>,   h = K d,   t = min(1, -<G, d> / <d, h>)
+//     D(alpha + t d) = D(alpha) + t <G, d> + t^2 / 2 <d, h>,   h = K d,   best t = -<G, d> / <d, h>
 //
-// A process computes h for its own samples, and its part of both products; the sums take a second message. So the dual
-// falls in every iteration, whatever the number of processes, and all take the same t.
+// A process has h for its own samples. It sends its parts of both products with its next steps. If the best t turns out
+// to be below kFull, all go back to it and drop these next steps. Else the steps stand as they are: the dual has fallen,
+// by at least 5/9 of the most possible, and variables have reached their bounds. The size of batches adapts to the best
+// t. So the dual falls whatever the number of processes is, all have the same t, and an iteration takes one message.
 //
 // Batches are of samples with a violation above a threshold, in random order. The threshold starts at half the largest
 // violation, and is halved once the processes find few samples above it, down to eps. Ends if no process finds a sample
@@ -49,7 +51,9 @@ class SharedDescent {
                 ListedVariables<Machine, T> variables, const DescentOptions& options)
       : b_(block), shared_(shared), o_(options), machine_(std::move(machine)), random_(options.seed),
         interrupt_(options.seconds), variables_(std::move(variables)), message_(shared.batch, block.m),
-        h_(variables_.zeros()), row_(3 * block.m), received_(shared.ranks * message_.length()) {}
+        received_(shared.ranks * message_.length()), row_(3 * block.m) {
+    now_.h = last_.h = variables_.zeros();
+  }
 
   // Stores even if an interrupt leaves run() half way: alpha and G always belong together.
   ~SharedDescent() { variables_.store(); }
@@ -64,20 +68,23 @@ class SharedDescent {
     for (;;) {
       if (all_samples || (near_.empty() && since_look_ > b_.q / kOften)) look(threshold);
       take_batch(threshold);
-      const Summary said = exchange_steps();
+      const Summary said = exchange();
+      resize_batch(said.best_length());
       result.work = said.work;
-      if (said.steps == 0 && all_samples) result.violation = said.worst;
-      if (said.steps == 0 && all_samples && (threshold <= o_.eps || !(said.worst > o_.eps))) break;
-      if (said.steps > 0) {
-        result.updates += said.steps;
-        since_look_ += said.steps;
-        result.sweeps = result.updates / shared_.rows;
-        const double best = best_length();
+      if (const double best = said.best_length(); best < kFull) {
+        go_back_to(best);
+        all_samples = false;
         if (!(best > 0.0)) break;  // float64 cannot resolve the steps
-        take(best < kFull ? best : 1.0);
-        resize_batch(best);
-        if (said.late || said.work >= o_.most_work || result.sweeps >= o_.max_sweeps) break;
+        continue;
       }
+      if (said.steps == 0 && all_samples) {
+        result.violation = said.worst;
+        if (threshold <= o_.eps || !(said.worst > o_.eps)) break;
+      }
+      if (said.late || said.work >= o_.most_work || result.sweeps >= o_.max_sweeps) break;
+      take_steps();
+      result.updates += said.steps;
+      result.sweeps = result.updates / shared_.rows;
       const bool few = threshold > o_.eps && kFew * said.steps <= batch_ * shared_.ranks;
       all_samples = few || said.steps == 0;
       if (few) threshold = std::max(o_.eps, kFall * std::min(said.worst, threshold));
@@ -86,12 +93,22 @@ class SharedDescent {
   }
 
  private:
+  // The samples of a batch, their values before and after, and K d at all own samples in the order of the gradient.
+  struct Batch {
+    std::vector<std::int32_t> samples;
+    std::vector<double> before, after, h;
+
+    void clear() {
+      samples.clear(), before.clear(), after.clear();
+      std::fill(h.begin(), h.end(), 0.0);
+    }
+  };
+
   static constexpr double kFall = 0.5;  // of the threshold from stage to stage, and of the largest violation at first
   static constexpr double kNear = 0.3;  // samples above this share of the threshold are listed
   static constexpr Index kFew = 4;      // a stage ends if less than one in so many of the possible steps are found
   static constexpr Index kOften = 16;   // a process looks again if its list is empty and so many of its samples moved
-  // Steps are taken in full if the best length is at least kFull of them: so the dual falls by at least 5/9 of the most
-  // possible, and variables reach their bounds. Above kShort, more samples may move at a time.
+  // The least part of the steps that may be best; above kShort, more samples may move at a time.
   static constexpr double kFull = 0.6, kShort = 0.8;
   // In the time of a multiply-add: looking at a row, and solving one.
   static constexpr Index kWorkOfVisit = 160, kWorkOfUpdate = 800;
@@ -102,7 +119,7 @@ class SharedDescent {
     if (count == 0) return 0.0;
     double *G = row_.data(), *alpha = G + b_.m;
     variables_.read(i, G, alpha);
-    if (with_h) variables_.add_values(i, h_, G);
+    if (with_h) variables_.add_values(i, now_.h, G);
     return Machine::violation(G, alpha, variables_.own(i), b_.C[i], count);
   }
 
@@ -124,9 +141,7 @@ class SharedDescent {
   // Solves listed samples above the threshold one after the other, and writes their steps to the message. A sample
   // leaves the list if it is found far below the threshold, and all do if none was above it.
   void take_batch(double threshold) {
-    std::fill(h_.begin(), h_.end(), 0.0);
-    visited_.clear();
-    targets_.clear();
+    now_.clear();
     message_.clear();
     for (Index left = std::ssize(near_); left > 0 && message_.steps() < batch_; --left) {
       if (next_ >= std::ssize(near_)) next_ = 0;
@@ -170,86 +185,81 @@ class SharedDescent {
       message_.add_class(r, change);
       add(sample, r, change);
     }
-    visited_.push_back(static_cast<std::int32_t>(i));
-    targets_.insert(targets_.end(), next, next + count);
+    now_.samples.push_back(static_cast<std::int32_t>(i));
+    now_.before.insert(now_.before.end(), alpha, alpha + count);
+    now_.after.insert(now_.after.end(), next, next + count);
     work_ += kWorkOfUpdate;
   }
 
   // h += K d for one change of d.
   void add(Index sample, Index r, double change) {
-    const Index work = variables_.add_row(sample, r, change, h_);
+    const Index work = variables_.add_row(sample, r, change, now_.h);
     work_ += work;
     interrupt_.poll(work);
   }
 
-  // Sends this process's steps, and adds those of the others to h.
-  Summary exchange_steps() {
-    message_.write_head(worst_, work_, interrupt_.late());
+  // Sends this process's steps, and what it knows of the last ones.
+  Summary exchange() {
+    message_.write_head(worst_, work_, interrupt_.late(), products_);
     shared_.exchange(message_.data(), message_.length(), received_.data());
     Summary said;
-    for (Index rank = 0; rank < shared_.ranks; ++rank) {
-      const double* message = received_.data() + rank * message_.length();
-      StepMessage::summarise(message, said);
-      if (rank == shared_.rank) continue;
-      StepMessage::for_changes(message, [&](Index sample, Index r, double change) {
-        shared_.complete(sample);
-        add(sample, r, change);
-      });
-    }
+    for (Index rank = 0; rank < shared_.ranks; ++rank) StepMessage::summarise(message_of(rank), said);
+    products_ = {};
     return said;
   }
 
-  // The part of all steps that lowers the dual most, at most 1.
-  double best_length() {
-    double products[2] = {0.0, 0.0};  // <G, d> and <d, h>
-    const double* target = targets_.data();
-    for (const Index i : visited_) {
+  const double* message_of(Index rank) const { return received_.data() + rank * message_.length(); }
+
+  // Takes the steps of all processes, and computes this process's part of <G, d> and <d, h>.
+  void take_steps() {
+    for (Index rank = 0; rank < shared_.ranks; ++rank)
+      if (rank != shared_.rank)
+        StepMessage::for_changes(message_of(rank), [&](Index sample, Index r, double change) {
+          shared_.complete(sample);
+          add(sample, r, change);
+        });
+    Index at = 0;
+    for (const Index i : now_.samples) {
       const Index count = variables_.count(i);
       double *G = row_.data(), *alpha = G + b_.m, *h = alpha + b_.m;
       variables_.read(i, G, alpha);
       std::fill(h, h + count, 0.0);
-      variables_.add_values(i, h_, h);
+      variables_.add_values(i, now_.h, h);
       for (Index c = 0; c < count; ++c) {
-        const double d = target[c] - alpha[c];
-        products[0] += G[c] * d;
-        products[1] += h[c] * d;
+        const double d = now_.after[at + c] - now_.before[at + c];
+        products_.slope += G[c] * d;
+        products_.curvature += h[c] * d;
       }
-      target += count;
+      variables_.place(i, now_.after.data() + at);
+      at += count;
     }
-    std::vector<double> parts(2 * shared_.ranks);
-    shared_.exchange(products, 2, parts.data());
-    double descent = 0.0, curvature = 0.0;
-    for (Index rank = 0; rank < shared_.ranks; ++rank) {
-      descent -= parts[2 * rank];
-      curvature += parts[2 * rank + 1];
-    }
-    return descent < curvature ? descent / curvature : 1.0;
+    variables_.add_to_gradient(1.0, now_.h);
+    since_look_ += std::ssize(now_.samples) * shared_.ranks;
+    std::swap(now_, last_);
   }
 
-  // Takes the part t of the steps.
-  void take(double t) {
-    const double* target = targets_.data();
-    for (const Index i : visited_) {
-      const Index count = variables_.count(i);
-      double* alpha = row_.data() + b_.m;
-      variables_.read(i, row_.data(), alpha);
-      if (t < 1.0)
-        move_towards(target, t, i, alpha);
-      else
-        std::copy(target, target + count, alpha);
-      variables_.place(i, alpha);
-      target += count;
+  // Takes back all but the part t of the last steps.
+  void go_back_to(double t) {
+    const double part = t > 0.0 ? t : 0.0;
+    Index at = 0;
+    for (const Index i : last_.samples) {
+      const double *before = last_.before.data() + at, *after = last_.after.data() + at;
+      std::copy(before, before + variables_.count(i), row_.begin());
+      move_towards(after, part, i, row_.data());
+      variables_.place(i, row_.data());
+      at += variables_.count(i);
     }
-    variables_.add_to_gradient(t, h_);
+    variables_.add_to_gradient(part - 1.0, last_.h);
   }
 
   // alpha <- alpha + t (target - alpha). A variable that should become 0 does so when little is left of it: else every
   // one that ever had a weight would keep some.
   void move_towards(const double* target, double t, Index i, double* alpha) {
     const Index count = variables_.count(i), own = variables_.own(i);
-    Machine::move_towards(target, t, own, b_.C[i], count, alpha);
+    if (t > 0.0) Machine::move_towards(target, t, own, b_.C[i], count, alpha);
     for (Index c = 0; c < count; ++c)
-      if (c != own && target[c] == 0.0 && std::abs(alpha[c]) <= kActive * b_.C[i]) alpha[own] += std::exchange(alpha[c], 0.0);
+      if (c != own && target[c] == 0.0 && std::abs(alpha[c]) <= kActive * b_.C[i])
+        alpha[own] += std::exchange(alpha[c], 0.0);
     machine_.settle(own, b_.C[i], count, alpha);
   }
 
@@ -261,16 +271,15 @@ class SharedDescent {
   Interrupt interrupt_;
   ListedVariables<Machine, T> variables_;
   StepMessage message_;
-  std::vector<double> h_;      // K d at the own samples, in the order of the gradient
-  std::vector<double> row_;    // of one sample: gradient, alpha, a third row
-  std::vector<double> received_;
-  std::vector<std::int32_t> near_;           // listed samples
-  Index next_ = 0;                           // of them
-  Index since_look_ = 0;                     // steps of all processes since all samples were looked at
-  Index batch_ = shared_.batch;              // samples to solve in an iteration
-  std::vector<std::int32_t> visited_;        // samples of the batch
-  std::vector<double> targets_;              // their new values
-  double worst_ = 0.0;                       // violation at the last look
+  std::vector<double> received_;    // the messages of all processes
+  Products products_;               // of the last steps
+  Batch now_, last_;                // the steps of this iteration and of the one before
+  std::vector<double> row_;         // of one sample: gradient, alpha, a third row
+  std::vector<std::int32_t> near_;  // listed samples
+  Index next_ = 0;                  // of them
+  Index since_look_ = 0;            // steps of all processes, about, since all samples were looked at
+  Index batch_ = shared_.batch;     // samples to solve in an iteration
+  double worst_ = 0.0;              // violation at the last look
   Index work_ = 0;
 };
 

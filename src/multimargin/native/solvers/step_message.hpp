@@ -7,15 +7,28 @@
 
 namespace multimargin::solvers {
 
+// <G, d> and <d, K d> of some steps d.
+struct Products {
+  double slope = 0.0, curvature = 0.0;
+};
+
 // What all processes have said in one iteration.
 struct Summary {
   double worst = 0.0;  // violation that was seen
   Index work = 0;      // of the process that has done most
   Index steps = 0;
   bool late = false;  // whether the time of one of them is over
+  Products last;      // of the steps of the iteration before
+
+  // The part of the last steps that lowers the dual most, at most 1; 1 if there were none.
+  double best_length() const {
+    const bool none = last.slope == 0.0 && last.curvature == 0.0;
+    return none || -last.slope >= last.curvature ? 1.0 : -last.slope / last.curvature;
+  }
 };
 
-// The head {largest violation, work, late, steps} and the steps, each {sample, classes, class, change, class, change...}.
+// The head {largest violation, work, late, steps, slope, curvature}, and the steps, each {sample, classes, class, change,
+// class, change...}.
 class StepMessage {
  public:
   // Room for `batch` steps of a few classes, and at least one step of m classes.
@@ -43,11 +56,13 @@ class StepMessage {
     numbers_[end_++] = change;
   }
 
-  void write_head(double worst, Index work, bool late) {
+  void write_head(double worst, Index work, bool late, const Products& last) {
     numbers_[0] = worst;
     numbers_[1] = static_cast<double>(work);
     numbers_[2] = late ? 1.0 : 0.0;
     numbers_[3] = static_cast<double>(steps_);
+    numbers_[4] = last.slope;
+    numbers_[5] = last.curvature;
   }
 
   // Adds what a message says to the summary.
@@ -56,6 +71,8 @@ class StepMessage {
     all.work = std::max(all.work, static_cast<Index>(message[1]));
     all.late = all.late || message[2] > 0.0;
     all.steps += static_cast<Index>(message[3]);
+    all.last.slope += message[4];
+    all.last.curvature += message[5];
   }
 
   // Calls visit(sample, class, change) for all changes of a message.
@@ -70,7 +87,7 @@ class StepMessage {
   }
 
  private:
-  static constexpr Index kHead = 4, kFewClasses = 3;
+  static constexpr Index kHead = 6, kFewClasses = 3;
   static constexpr Index step_length(Index classes) { return 2 + 2 * classes; }
 
   std::vector<double> numbers_;
