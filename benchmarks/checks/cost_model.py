@@ -3,22 +3,24 @@
 Costs of a kernel value, an update, a selection, a proof, a block and its solution come from a fit on one
 rank. Those of messages come from a test on two ranks, and from a fit of 5,000 rows there. First fits of a
 process do not count: how long it takes to touch memory for the first time varies. What a fit does is counted,
-and does not depend on the number of ranks. From these the model predicts CPU seconds of the slowest rank
-(without those in which it waits) and the bytes that it receives, for mnist (10,000 and 20,000 rows) and
-letter (8,000 rows), by "auto" and "pdasmc".
+and does not depend on the number of ranks, but for the descents that ranks share: their updates and messages
+are counted in fits of 5,000 rows on 2, 3, 4 and 16 ranks. From these the model predicts CPU seconds of the
+slowest rank (without those in which it waits) and the bytes that it receives, for mnist (10,000 and 20,000
+rows) and letter (8,000 rows), by "auto" and "pdasmc".
 
 Claims: both are within 20% at 2, 3 and 4 ranks.
 
 Then the model extrapolates to 256 ranks and 10^7 rows. Counts grow as powers of n, fitted to mnist of 5,000,
 10,000 and 20,000 rows: far beyond these the table is a guess at the order of magnitude. It says from how many
-ranks on the block solve takes longer than all divided work, and what sharing it (Niu & Yuan's Algorithm 5)
-gives. Claim: the efficiency at 16 ranks on mnist with 60,000 rows is at least 0.7 by the model.
+ranks on the block solve takes longer than all divided work, and what shares it then: Niu & Yuan's Algorithm 5
+the small blocks of "pdasmc", and a descent of all ranks the growing blocks of "auto". Claim: the efficiency at
+16 ranks on mnist with 60,000 rows is at least 0.7 by the model.
 """
 
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from time import process_time
 from typing import Any, NamedTuple
@@ -26,12 +28,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from multimargin.engines.cpu.layouts import Layout
+from multimargin.engines.cpu.solvers import _LEAST_BATCH, _TOGETHER
 from multimargin.kernels import RBF
-from multimargin.methods import METHODS
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.checks.mpi import parameters, prepared
-from benchmarks.lib.cost_model import Costs, Counts, Growth, Network, efficiency, limit_of, predict, seconds
+from benchmarks.lib.cost_model import (
+    Costs,
+    Counts,
+    Growth,
+    Network,
+    Prediction,
+    Together,
+    efficiency,
+    limit_of,
+    predict,
+    seconds,
+)
 from benchmarks.lib.plot import draw_panels
 from benchmarks.lib.ranks import Ranks, TeamFit, call, mpiexec
 from benchmarks.lib.report import Report, Table, options
@@ -65,6 +78,7 @@ class Schedule(NamedTuple):
         return self.solver + (", shared solve" if self.shared else "")
 
 
+TOGETHER = (2, 3, 4, 16)  # ranks whose shared descents are counted
 SCHEDULES = (Schedule("auto", False), Schedule("pdasmc", False), Schedule("pdasmc", True))
 
 
@@ -76,11 +90,22 @@ class Calibration(NamedTuple):
     product: float  # part of an inner iteration that can be shared
     per_round: dict[str, float]  # messages
     here: Network
-    rest: dict[str, float]  # CPU seconds of a round on a team that nothing else explains
+    rest: dict[str, float]  # CPU seconds of a team that nothing else explains: of an update, or of a round
+    together: dict[str, dict[int, Together]]
 
     def costs(self, fit: TeamFit, counts: Counts, convert: float, solver: str) -> Costs:
-        team = {"convert": convert, "byte": self.byte, "message": self.message}
-        return Costs.of(fit, counts, self.product, **team, round=self.rest.get(solver, 0.0))
+        rest = {"round" if counts.inner else "step": self.rest.get(solver, 0.0)}
+        team = {"convert": convert, "byte": self.byte, "message": self.message} | rest
+        return Costs.of(fit, counts, self.product, **team)
+
+    def predict(
+        self, solver: str, counts: Counts, costs: Costs, ranks: int, shared_solve: bool = False
+    ) -> Prediction:
+        known = self.together[solver]
+        nearest = Together() if ranks == 1 else known[max(p for p in known if p <= ranks)]
+        together = replace(nearest, most=max(_LEAST_BATCH, _TOGETHER // ranks))
+        per_round = self.per_round[solver]
+        return predict(counts, costs, ranks, per_round, together, shared_solve=shared_solve)
 
 
 def calibrated(report: Report, repeats: int) -> tuple[Calibration, dict[str, Counts]]:
@@ -88,22 +113,35 @@ def calibrated(report: Report, repeats: int) -> tuple[Calibration, dict[str, Cou
     both = call(2, message_costs)
     cost = {key: float(np.mean([rank[key] for rank in both])) for key in both[0]}
     share = call(1, product_share)[0]
-    fits, shape, convert = measured("mnist", SMALL, (1, 2), repeats)
-    per_round = {s: fits[s, 2]["messages"] / fits[s, 2]["iterations"] for s in SOLVERS}
+    fits, shape, convert = measured("mnist", SMALL, (1, *TOGETHER), repeats)
+    together = {s: {p: Together.of(fits[s, 1], fits[s, p], p) for p in TOGETHER} for s in SOLVERS}
+    per_round = {
+        s: (fits[s, 2]["messages"] - fits[s, 2]["batches"]) / fits[s, 2]["iterations"] for s in SOLVERS
+    }
     here = Network("memory of one host", cost["latency"], 1 / cost["transfer"])
-    own = Calibration(cost["message"], cost["byte"], share, per_round, here, {})
-    small = {solver: Counts.of(fits[solver, 1], *shape, share_of_first(solver)) for solver in SOLVERS}
+    own = Calibration(cost["message"], cost["byte"], share, per_round, here, {}, together)
+    small = {solver: Counts.of(fits[solver, 1], *shape) for solver in SOLVERS}
     for solver, counts in small.items():
-        guess = predict(counts, own.costs(fits[solver, 1], counts, convert, solver), 2, per_round[solver])
-        own.rest[solver] = max(0.0, fits[solver, 2].work - guess.cpu) / counts.rounds
+        guess = own.predict(solver, counts, own.costs(fits[solver, 1], counts, convert, solver), 2)
+        parts = counts.rounds if counts.inner else counts.descent * together[solver][2].updates
+        own.rest[solver] = max(0.0, fits[solver, 2].work - guess.cpu) / parts
     print(
         f"message: {cost['message'] * 1e6:.1f} µs of CPU, {cost['latency'] * 1e6:.1f} µs in all; "
         f"byte: {cost['byte'] * 1e9:.2f} ns of CPU, {cost['transfer'] * 1e9:.2f} ns in all; "
         f"an inner iteration of pdasmc is {share:.0%} product\nin a round: "
-        + ", ".join(f"{s} {per_round[s]:.1f} messages, {own.rest[s] * 1e3:.2f} ms more" for s in SOLVERS)
+        + ", ".join(f"{s} {per_round[s]:.1f} messages" for s in SOLVERS)
+        + f"; more in a round of pdasmc {own.rest['pdasmc'] * 1e3:.2f} ms, in an update of auto "
+        f"{own.rest['auto'] * 1e6:.2f} µs\nauto descends together, {SMALL:,} rows: "
+        + ", ".join(
+            f"{p} ranks {found.updates:.2f} times the updates, {found.batch:.1f} in a message"
+            for p, found in together["auto"].items()
+        )
         + "\n"
     )
     report.keep("messages", cost | {"product": share, "per_round": per_round, "rest": own.rest})
+    report.keep(
+        "together", {s: {p: asdict(one) for p, one in known.items()} for s, known in together.items()}
+    )
     return own, small
 
 
@@ -145,12 +183,12 @@ def check_run(report: Report, table: Table, text: str, found: tuple, own: Calibr
     (fits, shape, convert), known = found, {}
     for solver in SOLVERS:
         one = fits[solver, 1]
-        counts = Counts.of(one, *shape, share_of_first(solver))
+        counts = Counts.of(one, *shape)
         costs = own.costs(one, counts, convert, solver)
         known[solver] = counts, costs
         report.keep("costs", {"run": text, "solver": solver} | asdict(costs) | {"counts": asdict(counts)})
         for ranks in RANKS:
-            fit, guess = fits[solver, ranks], predict(counts, costs, ranks, own.per_round[solver])
+            fit, guess = fits[solver, ranks], own.predict(solver, counts, costs, ranks)
             bytes_ = fit.most("received") if ranks > 1 else 0
             table.row(
                 f"{text}, {solver}",
@@ -164,7 +202,7 @@ def check_run(report: Report, table: Table, text: str, found: tuple, own: Calibr
             report.keep("runs", {"run": text, "solver": solver, "ranks": ranks, "cpu": fit.work})
     for solver in SOLVERS:
         counts, costs = known[solver]
-        pairs = [(fits[solver, p], predict(counts, costs, p, own.per_round[solver])) for p in RANKS if p > 1]
+        pairs = [(fits[solver, p], own.predict(solver, counts, costs, p)) for p in RANKS if p > 1]
         for what, ratios in (
             ("CPU seconds", [guess.cpu / fit.work for fit, guess in pairs]),
             ("bytes", [guess.received / fit.most("received") for fit, guess in pairs]),
@@ -188,6 +226,11 @@ def unit_costs(known: dict[str, dict]) -> None:
             table.row(f"{text}, {solver}", *(f"{value * 1e9:.2f}" for value in parts), f"{inner:.1f}")
 
 
+def limit_text(schedule: Schedule, counts: Counts, costs: Costs) -> str:
+    """From how many ranks on the block solve takes longer than the divided work."""
+    return "shared" if schedule.shared or not counts.inner else f"{limit_of(counts, costs):.0f}"
+
+
 def extrapolate(report: Report, growth: dict[str, tuple[Growth, Costs]], own: Calibration) -> None:
     print(f"\nBy the model, {ETHERNET.name}: seconds (efficiency) of mnist's kind of data")
     heads = ("schedule", "rows", "SVs", *(f"P={ranks}" for ranks in FAR_RANKS), "solve limits from P")
@@ -198,9 +241,7 @@ def extrapolate(report: Report, growth: dict[str, tuple[Growth, Costs]], own: Ca
         for n in FAR_ROWS:
             counts = grown.at(n)
             guesses = {
-                ranks: predict(
-                    counts, costs, ranks, own.per_round[schedule.solver], shared_solve=schedule.shared
-                )
+                ranks: own.predict(schedule.solver, counts, costs, ranks, schedule.shared)
                 for ranks in FAR_RANKS
             }
             share = {p: efficiency(guesses[1], guess, p, ETHERNET) for p, guess in guesses.items()}
@@ -209,7 +250,7 @@ def extrapolate(report: Report, growth: dict[str, tuple[Growth, Costs]], own: Ca
                 f"{n:,}",
                 f"{counts.support:,.0f}",
                 *(f"{seconds(guess, p, ETHERNET):,.0f} ({share[p]:.2f})" for p, guess in guesses.items()),
-                "" if schedule.shared else f"{limit_of(counts, costs):.0f}",
+                limit_text(schedule, counts, costs),
             )
             panels[f"{n:,} rows"][schedule.name] = (list(share), list(share.values()))
             facts = {"schedule": schedule.name, "rows": n, "efficiency": share}
@@ -235,16 +276,15 @@ def check_far(report: Report, growth: dict[str, tuple[Growth, Costs]], own: Cali
     for schedule in SCHEDULES:
         grown, costs = growth[schedule.solver]
         counts = grown.at(AT_ROWS)
-        per_round = own.per_round[schedule.solver]
-        one = predict(counts, costs, 1, per_round)
-        many = predict(counts, costs, AT_RANKS, per_round, shared_solve=schedule.shared)
+        one = own.predict(schedule.solver, counts, costs, 1)
+        many = own.predict(schedule.solver, counts, costs, AT_RANKS, schedule.shared)
         total = seconds(many, AT_RANKS, own.here)
         table.row(
             schedule.name,
             *(f"{value:.2f}" for value in (one.cpu, total, many.divided, many.blocks, many.solve)),
             f"{total - many.cpu + many.talk:.2f}",
             f"{many.received / 1e6:.0f}",
-            f"from {limit_of(counts, costs):.0f} ranks",
+            limit_text(schedule, counts, costs),
         )
         share = efficiency(one, many, AT_RANKS, own.here)
         text = f"{schedule.name}: efficiency at {AT_RANKS} ranks, mnist {AT_ROWS:,}, at least {EFFICIENCY}"

@@ -2,10 +2,13 @@
 
 ``Counts`` says what a fit does. It is the same with any number of ranks. ``Costs`` has the CPU seconds of
 each thing, from a fit on one rank, and of messages, from a test on two. Some work is divided by the ranks:
-kernel rows, updates, selections, proofs, conversions. Some every rank does: it puts the blocks together and
-solves them. A block that is kept from round to round only the first rank has. With the shared solve (Niu &
-Yuan's Algorithm 5) a rank does its part of both: it needs q / P rows of the block, multiplies them in each
-inner iteration, and all gather the q × m numbers of the product.
+kernel rows, updates, selections, proofs. Small blocks for one round every rank puts together and solves. With
+the shared solve (Niu & Yuan's Algorithm 5) a rank does its part of both: it needs q / P rows of the block,
+multiplies them in each inner iteration, and all gather the q × m numbers of the product.
+
+Blocks that are kept from round to round the ranks solve together: each has its columns, and solves its own
+samples. The more ranks there are, the more updates this takes, and a message for every few of them. Both are
+counted in fits of a small problem: counts do not depend on how many cores there are.
 """
 
 from __future__ import annotations
@@ -18,10 +21,16 @@ import numpy as np
 
 from benchmarks.lib.traffic import CANDIDATE, FACTS, REAL, VALUE
 from benchmarks.workers.tally import SMALL
+from multimargin.engines.cpu.solvers import _LEAST_BATCH, _TOGETHER
 
 MEASURES = 24  # bytes per rank of a selection
 SLOT = 128  # bytes of a small value that is agreed on
 AGREED = 2  # such values in a round
+HEAD, STEP, FEW_CLASSES = (
+    6,
+    2,
+    3,
+)  # numbers of a message of steps: its head, a step's; classes of a step, about
 
 
 @dataclass(frozen=True)
@@ -41,41 +50,44 @@ class Counts:
     gathered: float  # values of blocks of small sets, put together for one round
     alone: float  # of these, values that every rank computes by itself
     large: float  # new values of large blocks for one round, which come from all ranks
-    kept: float  # new values of a block that the first rank keeps and solves for all
-    solved: float  # samples of all sets with such a block: their solution travels
+    kept: float  # new values of blocks that the ranks keep and solve together
+    solved: float  # samples of all sets with such a block
+    moved: float  # of these, those that moved: their steps travel
+    descent: float  # single-sample updates of such blocks, on one rank
     converted: float  # rows of X that a rank of a team brings into native form
     samples: float  # different ones in all working sets
     support: float
     proofs: float
-    inner: float  # inner iterations
-    first: float = 1.0  # samples of the first rank of a team, in units of an equal share
+    inner: float  # inner iterations of all other blocks
 
     @classmethod
-    def of(cls, fit: Any, n: int, m: int, row: float, original: float, first: float = 1.0) -> Counts:
+    def of(cls, fit: Any, n: int, m: int, row: float, original: float) -> Counts:
         """From a fit on one rank."""
         support = len(fit["coefficients"]["support"])
-        same = ("selections", "asked", "visits", "gathered", "alone", "large", "kept", "solved", "converted")
+        same = ("selections", "asked", "visits", "gathered", "alone", "large", "kept", "solved", "moved")
+        inner = _inner(fit)
         return cls(
             n=n,
             m=m,
             row=row,
             original=original,
-            first=first,
             rounds=fit["iterations"],
             rows=fit["rows"],
             updated=fit.total("updated"),
             support=support,
             samples=fit["samples"],
-            inner=_inner(fit),
+            inner=inner,
+            descent=fit["inner"] - inner,
+            converted=fit["converted"],
             proofs=fit.total("proof_values") / (n * support),
             **{name: fit[name] for name in same},
         )
 
 
 def _inner(fit: Any) -> int:
-    """Inner iterations; those of the last block of all support vectors are of another kind."""
+    """Inner iterations of small blocks; the others are descents, which count single updates."""
     if not fit["gathered"]:
-        return int(fit["inner"])
+        return 0
     return int(sum(state["inner"] for state in fit["rounds"] if state["working_set"] <= SMALL))
 
 
@@ -91,9 +103,11 @@ class Costs:
     block_value: float  # a value of a block: to put it there
     product: float  # an inner iteration: what Algorithm 5 shares
     rest: float  # an inner iteration: what it does not share
+    descent: float = 0.0  # a single-sample update of a block that is kept
     convert: float = 0.0  # on a team: a row of X to its native form
     byte: float = 0.0  # received
     message: float = 0.0
+    step: float = 0.0  # on a team: whatever else an update takes on every rank
     round: float = 0.0  # on a team: whatever else a round takes
 
     @classmethod
@@ -104,7 +118,7 @@ class Costs:
         """
         phases, c = fit["profile"], counts
         blocks = phases["memory"] - fit["setup_memory"]
-        inner = phases["inner"] / c.inner
+        inner = phases["inner"] / (c.inner or math.inf)  # descents of one last block are a small part of it
         other = fit["cpu"] - sum(phases.values())
         return cls(
             row_value=phases["kernel rows"] / fit["values"],
@@ -115,6 +129,7 @@ class Costs:
             block_value=blocks / (c.gathered + c.large + c.kept),
             product=inner * product_share,
             rest=inner * (1 - product_share),
+            descent=0.0 if c.inner else phases["inner"] / c.descent,
             **team,
         )
 
@@ -144,26 +159,37 @@ class Network:
     bandwidth: float
 
 
-def first_share(c: Counts, ranks: int) -> float:
-    """Of the new values of a kept block, those that the first rank computes by itself.
+@dataclass(frozen=True)
+class Together:
+    """How so many ranks descend together, counted."""
 
-    It does so while the block is less than twice as long as a rank's part of a row. The others travel.
-    """
-    return 1.0 if c.samples == 0 else min(1.0, (2 * c.n / ranks / c.samples) ** 2)
+    updates: float = 1.0  # for one of a single rank
+    batch: float = 1.0  # updates of all ranks in an iteration
+    most: int = 1  # updates of one rank for which a message has room
+
+    @classmethod
+    def of(cls, one: Any, fit: Any, ranks: int) -> Together:
+        """From fits of the same problem on one rank and on several."""
+        most = max(_LEAST_BATCH, _TOGETHER // ranks)
+        return cls(fit["inner"] / one["inner"], fit["inner"] / fit["batches"], most)
+
+    def message(self, m: float) -> float:
+        """Bytes that each rank sends in an iteration."""
+        return REAL * (HEAD + max(STEP + 2 * m, self.most * (STEP + 2 * FEW_CLASSES)))
 
 
-def received(c: Counts, ranks: int, shared_solve: bool = False) -> float:
+def received(c: Counts, ranks: int, together: Together, shared_solve: bool = False) -> float:
     """Bytes that a rank receives in a whole fit."""
     if ranks == 1:
         return 0.0
     choose = c.selections * MEASURES * ranks + CANDIDATE * ranks * c.asked
     rows = c.samples * (c.row + FACTS) + c.support * c.original
-    columns = c.kept * (1 - first_share(c, ranks))
-    block = 2 * REAL * c.m * c.visits + VALUE * (c.large + columns)
-    solution = (2 * REAL * c.m + REAL) * c.solved  # and who is in the block
+    block = 2 * REAL * c.m * (c.visits - c.solved) + VALUE * c.large
+    steps = REAL * (c.m + 2) * c.moved  # who moved and how, and whether it is a support vector now
+    steps += ranks * together.message(c.m) * c.descent * together.updates / together.batch
     proof = c.proofs * REAL * c.m * c.support + (REAL * c.m + REAL) * c.support
     inner = c.inner * REAL * c.m * c.visits / c.rounds if shared_solve else 0.0
-    return choose + rows + block + solution + proof + inner + AGREED * SLOT * c.rounds
+    return choose + rows + block + steps + proof + inner + AGREED * SLOT * c.rounds
 
 
 def _divided(c: Counts, cost: Costs, part: float, ranks: int) -> float:
@@ -176,23 +202,23 @@ def _divided(c: Counts, cost: Costs, part: float, ranks: int) -> float:
 
 
 def predict(
-    c: Counts, cost: Costs, ranks: int, per_round: float, *, shared_solve: bool = False
+    c: Counts, cost: Costs, ranks: int, per_round: float, together: Together, *, shared_solve: bool = False
 ) -> Prediction:
-    """One of ``ranks`` ranks; ``per_round`` messages in a round, and one in a shared inner iteration."""
-    mine = ranks if shared_solve else 1
-    first = c.n if ranks == 1 else c.first * c.n / ranks
-    divided = _divided(c, cost, first, ranks)
-    blocks = cost.block_value * (c.gathered / mine + c.large + c.kept)
-    solve = c.inner * (cost.product / mine + cost.rest)
-    bytes_, messages, talk = received(c, ranks, shared_solve), 0.0, 0.0
+    """One of ``ranks`` ranks.
+
+    There are ``per_round`` messages in a round, one in a shared inner iteration, and one in an iteration of a
+    shared descent.
+    """
+    mine, updates = ranks if shared_solve else 1, c.descent * together.updates
+    divided = _divided(c, cost, c.n / ranks, ranks)
+    blocks = cost.block_value * (c.gathered / mine + c.large + c.kept / ranks)
+    solve = c.inner * (cost.product / mine + cost.rest) + cost.descent * updates / ranks
+    bytes_, messages, talk = received(c, ranks, together, shared_solve), 0.0, 0.0
     if ranks > 1:  # one rank finds these values in its rows
-        blocks += cost.row_value * (c.alone / mine + c.kept * first_share(c, ranks))
-        blocks += cost.convert * c.converted
-        messages = c.rounds * per_round + (c.inner if shared_solve else 0.0)
+        blocks += cost.row_value * c.alone / mine + cost.convert * c.converted
+        solve += cost.step * updates
+        messages = c.rounds * per_round + (c.inner if shared_solve else 0.0) + updates / together.batch
         talk = cost.byte * bytes_ + cost.message * messages + cost.round * c.rounds
-        other = _divided(c, cost, (c.n - first) / (ranks - 1), ranks)
-        if c.kept and other > divided + blocks + solve:  # the others have more to do than the first
-            return Prediction(other, 0.0, 0.0, talk, bytes_, messages)
     return Prediction(divided, blocks, solve, talk, bytes_, messages)
 
 
@@ -207,9 +233,10 @@ def efficiency(one: Prediction, many: Prediction, ranks: int, network: Network) 
 
 
 def limit_of(c: Counts, cost: Costs) -> float:
-    """The number of ranks at which solving the block takes as long as all work that is divided."""
-    one = predict(c, cost, 1, 0.0)
-    return one.divided / one.solve
+    """The number of ranks at which solving blocks on every rank takes as long as all work that is divided."""
+    one = predict(c, cost, 1, 0.0, Together())
+    alone = c.inner * (cost.product + cost.rest)
+    return one.divided / alone if alone else math.inf
 
 
 @dataclass(frozen=True)
@@ -225,7 +252,7 @@ class Growth:
         exponents = {}
         for field in fields(Counts):
             values = np.array([getattr(c, field.name) for c in measured], dtype=float)
-            steady = field.name in ("n", "m", "row", "original", "first") or (values <= 0).any()
+            steady = field.name in ("n", "m", "row", "original") or (values <= 0).any()
             exponents[field.name] = 0.0 if steady else float(np.polyfit(logs, np.log(values), 1)[0])
         return cls(max(measured, key=lambda c: c.n), exponents)
 

@@ -38,8 +38,10 @@ class Tally:
     gathered: int = 0  # values of all blocks of at most SMALL samples, put together for one round
     alone: int = 0  # of these, values that every rank of a team computes by itself
     large: int = 0  # new values of larger blocks for one round, which ranks of a team bring together
-    kept: int = 0  # new values of blocks that the first rank of a team keeps and solves for all
-    solved: int = 0  # samples of all sets with such a block: their solution travels
+    kept: int = 0  # new values of blocks that the ranks of a team keep and solve together
+    solved: int = 0  # samples of all sets with such a block
+    moved: int = 0  # of these, those that moved: their steps travel
+    batches: int = 0  # iterations of shared descents: each is one message
     converted: int = 0  # rows of X that a rank of a team brings into native form
     samples: int = 0  # different ones in all working sets
     messages: int = 0
@@ -53,7 +55,8 @@ class Tally:
     setup_memory: float = 0.0  # those of them that the profile calls memory
     seen: set[int] = field(default_factory=set, repr=False)
     last: set[int] = field(default_factory=set, repr=False)
-    held: set[int] = field(default_factory=set, repr=False)  # samples of the block that the first rank keeps
+    held: set[int] = field(default_factory=set, repr=False)  # samples of the block that is kept
+    together: bool = False  # whether the set of this round has such a block
     rounds: list[dict[str, float]] = field(default_factory=list, repr=False)
 
     def snapshot(self, **more: float) -> None:
@@ -62,8 +65,8 @@ class Tally:
         self.largest_now = 0
 
     def add_block(self, W: set[int], keep: bool) -> None:
-        """A block that the first rank keeps, or one for one round, which has parts of the last one."""
-        q = len(W)
+        """A block that is kept, or one for one round, which has parts of the last one."""
+        q, self.together = len(W), keep
         new = len(W - (self.held if keep else self.last))
         if keep:
             self.kept += new * q
@@ -74,7 +77,8 @@ class Tally:
         else:
             self.gathered += q * q
             self.alone += new * q
-        self.converted += q + new if keep or q <= SMALL else new
+        if not keep:
+            self.converted += q + new if q <= SMALL else new
         self.visits += q
         self.seen |= W
         self.samples = len(self.seen)
@@ -118,17 +122,19 @@ def tallied() -> Iterator[Tally]:
 
     def update(G: Any, _: Any, slots: Any, *__: Any) -> None:
         tally.updated += len(slots) * len(G)
+        tally.moved += len(slots) * tally.together
 
     def select(engine: CpuEngine, k: int, **_: Any) -> None:
         tally.selections += 1
         tally.asked += min(k, engine.n)
 
     def improve(_: CpuEngine, W: Any, inner: Any, *__: Any, keep: bool = False) -> None:
-        by_first = len(W) > SMALL and not inner.by_products
-        tally.add_block(set(W.tolist()), keep or by_first)
+        large = len(W) > SMALL and not inner.by_products
+        tally.add_block(set(W.tolist()), keep or large)
 
     def message(_: Messages, verb: str, __: Any, sent: int, received: int) -> None:
         tally.messages += 1
+        tally.batches += verb == "gather"
         tally.sent += sent
         tally.received += received
         tally.largest_now = max(tally.largest_now, received)

@@ -12,7 +12,7 @@ from thread_team import run_ranks
 
 from multimargin.engines import CpuEngine, EngineOptions
 from multimargin.engines.base import Task
-from multimargin.engines.cpu import team_blocks
+from multimargin.engines.cpu import solvers, team_blocks
 from multimargin.engines.mpi.columns import ColumnsEngine
 from multimargin.kernels import RBF, CallableKernel, Precomputed
 from multimargin.methods.table import METHODS, find_method
@@ -116,12 +116,15 @@ def test_the_scheme_of_columns_finds_the_optimum(machine, solver, uniform):
     assert_optimal(machine, results)
 
 
-@pytest.mark.parametrize("way", ["shared", "by one", "in time"])
+@pytest.mark.parametrize("way", ["shared", "by one", "in time", "not together"])
 @every_large_step
 def test_whoever_solves_the_block(machine, solver, way, monkeypatch):
-    """Products shared by all; rank 0 alone because bits differ, or because time is limited."""
+    """Products shared by all; rank 0 alone: bits differ, time is limited, or a shared descent fails."""
     if way == "shared":
         monkeypatch.setattr(team_blocks, "_WORTH_A_MESSAGE", 1.0)
+    if way == "not together":
+        monkeypatch.setattr(solvers, "_SWEEPS_TOGETHER", 0)
+        monkeypatch.setattr(solvers, "_VISITS", 0)
     options = {"by one": {"uniform": False}, "in time": {"seconds": 1000.0}}.get(way, {})
     results = run_ranks(3, lambda team: solve(team, machine, solver, (0.4, 0.0, 0.6), **options))
     assert_optimal(machine, results)

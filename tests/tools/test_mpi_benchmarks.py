@@ -10,9 +10,9 @@ from benchmarks.lib.cost_model import (
     Counts,
     Growth,
     Network,
+    Together,
     _inner,
     efficiency,
-    first_share,
     limit_of,
     predict,
     received,
@@ -91,12 +91,15 @@ COUNTS = Counts(
     large=1_000,
     kept=3_000,
     solved=100,
+    moved=80,
+    descent=0,
     converted=600,
     samples=150,
     support=120,
     proofs=2,
     inner=50,
 )
+FOUR = Together(updates=1.5, batch=20.0, most=5)
 COSTS = Costs(
     row_value=1e-6,
     update=1e-7,
@@ -113,21 +116,21 @@ COSTS = Costs(
 def test_inner_iterations_of_the_last_large_block_are_of_another_kind():
     rounds = [{"working_set": 40, "inner": 7}, {"working_set": 5000, "inner": 900}]
     assert _inner({"gathered": 1600, "inner": 907, "rounds": rounds}) == 7
-    assert _inner({"gathered": 0, "inner": 907, "rounds": rounds}) == 907  # blocks that are kept
+    assert _inner({"gathered": 0, "inner": 907, "rounds": rounds}) == 0  # blocks that are kept
 
 
 def test_divided_work_is_divided_and_the_solve_is_not():
-    one, four = (predict(COUNTS, COSTS, ranks, 8.0) for ranks in (1, 4))
+    one, four = (predict(COUNTS, COSTS, ranks, 8.0, FOUR) for ranks in (1, 4))
     extra = COSTS.row_value * COUNTS.large / 4  # columns of large blocks, which one rank has in its rows
     assert four.divided == pytest.approx(one.divided / 4 + extra)
     assert four.solve == one.solve == pytest.approx(50 * 5e-3)
-    assert four.blocks == pytest.approx(one.blocks + 1e-6 * (COUNTS.alone + COUNTS.kept) + 600e-6)
+    assert four.blocks == pytest.approx(one.blocks + 1e-6 * (COUNTS.alone - 0.75 * COUNTS.kept) + 600e-6)
     assert (one.received, one.messages) == (0, 0)
     assert four.messages == 80
 
 
 def test_a_shared_solve_divides_products_and_blocks_and_costs_a_message_per_iteration():
-    alone, shared = (predict(COUNTS, COSTS, 4, 8.0, shared_solve=on) for on in (False, True))
+    alone, shared = (predict(COUNTS, COSTS, 4, 8.0, FOUR, shared_solve=on) for on in (False, True))
     assert shared.solve == pytest.approx(50 * (1e-3 + 4e-3 / 4))
     assert shared.blocks < alone.blocks
     assert shared.messages - alone.messages == COUNTS.inner
@@ -135,10 +138,10 @@ def test_a_shared_solve_divides_products_and_blocks_and_costs_a_message_per_iter
 
 
 def test_bytes_of_a_fit_do_not_depend_on_n():
-    assert received(COUNTS, 4) == received(replace(COUNTS, n=10**6), 4)  # first_share is 1 in both
-    rows = received(replace(COUNTS, row=140), 4) - received(COUNTS, 4)
+    assert received(COUNTS, 4, FOUR) == received(replace(COUNTS, n=10**6), 4, FOUR)
+    rows = received(replace(COUNTS, row=140), 4, FOUR) - received(COUNTS, 4, FOUR)
     assert rows == pytest.approx(100 * COUNTS.samples)
-    model = received(COUNTS, 4) - received(replace(COUNTS, original=0), 4)
+    model = received(COUNTS, 4, FOUR) - received(replace(COUNTS, original=0), 4, FOUR)
     assert model == pytest.approx(160 * COUNTS.support)
 
 
@@ -148,28 +151,26 @@ def test_a_row_of_pixels_travels_as_bytes_and_to_the_model_as_it_is():
     assert row_bytes(pixels, 0.02) == (784, 0)
 
 
-def test_the_first_rank_has_fewer_samples_if_it_solves_for_all():
-    counts = replace(COUNTS, first=0.5)
-    less, equal = predict(counts, COSTS, 2, 0.0), predict(COUNTS, COSTS, 2, 0.0)
-    assert less.divided < equal.divided
-    assert less.blocks == equal.blocks
-    free = replace(COSTS, block_value=0.0, product=0.0, rest=0.0, convert=0.0)
-    rest = predict(replace(counts, alone=0, kept=1e-9), free, 2, 0.0)  # the other rank is the slower one
-    assert rest.cpu == pytest.approx(
-        1.5 * predict(replace(COUNTS, alone=0, kept=0), free, 2, 0.0).cpu, rel=0.01
-    )
+def test_a_descent_of_all_ranks_is_divided_and_takes_more_updates_and_messages():
+    counts, costs = replace(COUNTS, descent=900.0), replace(COSTS, descent=1e-3, step=1e-5)
+    alone, four = predict(COUNTS, costs, 4, 8.0, FOUR), predict(counts, costs, 4, 8.0, FOUR)
+    assert four.solve - alone.solve == pytest.approx(900 * 1.5 * (1e-3 / 4 + 1e-5))
+    assert four.messages - alone.messages == pytest.approx(900 * 1.5 / 20)
+    assert four.received - alone.received == pytest.approx(4 * 8 * (6 + 5 * 8) * 900 * 1.5 / 20)
+    assert four.blocks == alone.blocks
+    more = predict(replace(counts, kept=2 * COUNTS.kept), costs, 4, 8.0, FOUR)
+    assert more.blocks - four.blocks == pytest.approx(1e-6 * COUNTS.kept / 4)
+    assert Together(most=1).message(100) == 8 * (6 + 2 + 200)  # room for a step of all classes
 
 
-def test_columns_of_a_kept_block_travel_if_ranks_have_short_parts_of_rows():
-    assert first_share(COUNTS, 4) == 1  # 250 samples per rank, a block of 150
-    assert first_share(COUNTS, 40) == pytest.approx((50 / 150) ** 2)
-    more = received(COUNTS, 40) - received(replace(COUNTS, kept=0), 40)
-    assert more == pytest.approx(4 * 3_000 * (1 - (50 / 150) ** 2))
+def test_how_ranks_descend_together_is_counted():
+    found = Together.of({"inner": 1000}, {"inner": 1300, "batches": 65}, 16)
+    assert (found.updates, found.batch, found.most) == (1.3, 20, 4)
 
 
 def test_the_solve_is_the_limit_where_it_equals_the_divided_work():
     ranks = limit_of(COUNTS, COSTS)
-    one = predict(COUNTS, COSTS, 1, 0.0)
+    one = predict(COUNTS, COSTS, 1, 0.0, Together())
     assert one.divided / ranks == pytest.approx(one.solve)
 
 
@@ -186,7 +187,7 @@ def test_growth_finds_powers_of_n_and_keeps_what_is_constant():
 def test_efficiency_is_one_if_nothing_is_in_the_way():
     free = replace(COSTS, block_value=0.0, product=0.0, rest=0.0, convert=0.0)
     counts = replace(COUNTS, alone=0, large=0, kept=0)
-    one, many = predict(counts, free, 1, 0.0), predict(counts, free, 16, 0.0)
+    one, many = predict(counts, free, 1, 0.0, Together()), predict(counts, free, 16, 0.0, FOUR)
     assert efficiency(one, many, 16, Network("free", 0.0, np.inf)) == pytest.approx(1.0)
     slow = Network("slow", 1e-3, 1e6)
     assert efficiency(one, many, 16, slow) < 0.9

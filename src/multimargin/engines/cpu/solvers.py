@@ -199,7 +199,7 @@ class Solvers:
             alone=False,
             eps=eps,
             width=width,
-            max_sweeps=min(inner.max_sweeps, _SWEEPS_TOGETHER),
+            max_sweeps=max(min(inner.max_sweeps, _SWEEPS_TOGETHER), _VISITS // part.movable),
             update=inner.update,
             seed=int(self._rng.integers(2**63)),
         )

@@ -14,7 +14,7 @@ from ...inner.base import InnerSolver
 from ...inner.block import Aim, Block
 from ...run.profile import Profile
 from ...system.typing import IntArray
-from ..base import Improvement
+from ..base import Improvement, is_late
 from .solvers import Solvers
 from .state import State
 from .steps import Steps
@@ -34,9 +34,11 @@ class TeamImprove:
         blocks = self.solvers.blocks
         assert isinstance(blocks, TeamBlocks)
         keep = keep or blocks.by_first(W, inner)
-        if keep and self._together and self.state.problem.name in inner.together:
-            assert isinstance(inner, CoordinateDescent)
-            return self._descend_together(blocks.part(W), inner, aim, deadline)
+        made = Improvement(0, False)
+        if keep and self._together and isinstance(inner, CoordinateDescent) and self._shares_descent(inner):
+            made = self._descend_together(blocks.part(W), inner, aim, deadline)
+            if self._together:
+                return made
         alike = not keep and self.uniform and math.isinf(deadline)
         if alike and blocks.shares(W, inner):
             block: Block = blocks.shared(W)
@@ -49,18 +51,24 @@ class TeamImprove:
         else:
             meanwhile = blocks.while_first_solves if keep else None
             steps = self.solvers.solve_by_first(self.team, inner, block, eps, deadline, meanwhile)
-        return Improvement(steps, self.steps.take(block, before))
+        return Improvement(made.steps + steps, self.steps.take(block, before) or made.moved)
+
+    def _shares_descent(self, inner: CoordinateDescent) -> bool:
+        """Whether the native descent of this machine can be shared."""
+        return self.state.problem.name in inner.together
 
     def _descend_together(
         self, part: PartBlock, inner: CoordinateDescent, aim: Aim, deadline: float
     ) -> Improvement:
         """Let all processes descend, each with its own samples.
 
-        If that does not reach its aim, the first process solves later blocks alone: it has a finisher.
+        If that does not reach its aim, the first process goes on, and solves later blocks alone: it has a
+        finisher.
         """
         state = self.state
         own = [aim.eps(state.problem, inner.measure, part, state.n), state.largest_violation(part)]
-        eps, worst = self.team.join(np.array([own]), [1] * self.team.size).max(axis=0).tolist()
+        eps, worst = self.team.gather(np.array(own)).max(axis=0).tolist()
         width = math.inf if inner.reach is None else inner.reach * worst
-        updates, self._together = self.solvers.descend_together(self.team, inner, part, eps, width, deadline)
+        updates, reached = self.solvers.descend_together(self.team, inner, part, eps, width, deadline)
+        self._together = reached or is_late(deadline, self.team)
         return Improvement(updates, self.steps.take_part(part))

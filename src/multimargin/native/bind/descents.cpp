@@ -190,7 +190,8 @@ Found shared_descent(const std::string& machine, const RowSource& rows, const Ma
             rows.rows(), rows.places.data(), others.batch, others.rank, others.ranks,
             [&partial](Index i) { partial.complete(i); },
             [&others](const double* mine, Index length, double* all) { others.send(mine, length, all); }};
-        const Subproblem<T> block{q, m, K, rows.K.stride(0), rows.diag.data(), G.data(), alpha.data(), y.data(), C.data()};
+        const Subproblem<T> block{q, m, K, rows.K.stride(0), rows.diag.data(), G.data(), alpha.data(),
+                                  y.data(), C.data()};
         T* space = room ? static_cast<T*>(room->data()) : nullptr;
         ListedVariables<Machine, T> variables(block, rows.rows(), options.width, space, room ? length(*room) : 0);
         Machine formulas(m, Machine::find_update(options.update), options.seed + 1, options.relax);

@@ -28,15 +28,15 @@ struct SharedSamples {
 };
 
 // Solves the block in place. In every iteration each process solves a batch of its samples one after the other, as
-// coordinate descent does, tells the others its steps, and all take the steps d of all. No process saw the steps of the
+// coordinate descent does, and tells the others its steps. All take the steps d of all. No process saw the steps of the
 // others, so that together they may be too long. This shows afterwards, without further products:
 //
 //     D(alpha + t d) = D(alpha) + t <G, d> + t^2 / 2 <d, h>,   h = K d,   best t = -<G, d> / <d, h>
 //
-// A process has h for its own samples. It sends its parts of both products with its next steps. If the best t turns out
-// to be below kFull, all go back to it and drop these next steps. Else the steps stand as they are: the dual has fallen,
-// by at least 5/9 of the most possible, and variables have reached their bounds. The size of batches adapts to the best
-// t. So the dual falls whatever the number of processes is, all have the same t, and an iteration takes one message.
+// A process has h for its own samples. It sends its parts of both products with its next steps. If the best t turns
+// out to be below kFull, all go back to it and drop these next steps. Else the steps stand as they are: the dual has
+// fallen, by at least 5/9 of the most possible, and variables have reached their bounds. The size of batches adapts to
+// the best t. So the dual falls whatever the number of processes is, and an iteration takes one message.
 //
 // Batches are of samples with a violation above a threshold, in random order. The threshold starts at half the largest
 // violation, and is halved once the processes find few samples above it, down to eps. Ends if no process finds a sample
@@ -51,7 +51,7 @@ class SharedDescent {
                 ListedVariables<Machine, T> variables, const DescentOptions& options)
       : b_(block), shared_(shared), o_(options), machine_(std::move(machine)), random_(options.seed),
         interrupt_(options.seconds), variables_(std::move(variables)), message_(shared.batch, block.m),
-        received_(shared.ranks * message_.length()), row_(3 * block.m) {
+        received_(shared.ranks * message_.length()), row_(3 * block.m), visited_in_(block.q, 0) {
     now_.h = last_.h = variables_.zeros();
   }
 
@@ -141,19 +141,21 @@ class SharedDescent {
   // Solves listed samples above the threshold one after the other, and writes their steps to the message. A sample
   // leaves the list if it is found far below the threshold, and all do if none was above it.
   void take_batch(double threshold) {
+    ++iteration_;
     now_.clear();
     message_.clear();
     for (Index left = std::ssize(near_); left > 0 && message_.steps() < batch_; --left) {
       if (next_ >= std::ssize(near_)) next_ = 0;
       const Index i = near_[next_];
       if (!message_.fits(variables_.count(i))) break;
+      if (std::exchange(visited_in_[i], iteration_) == iteration_) break;  // its step is in the message already
       work_ += kWorkOfVisit;
       const double psi = violation(i, message_.steps() > 0);
       if (psi > threshold) solve(i);
       if (psi > kNear * threshold)
         ++next_;
       else
-        near_[next_] = std::exchange(near_.back(), near_[next_]), near_.pop_back();
+        near_[next_] = near_.back(), near_.pop_back();
     }
     if (message_.steps() == 0) near_.clear();
   }
@@ -277,6 +279,8 @@ class SharedDescent {
   std::vector<double> row_;         // of one sample: gradient, alpha, a third row
   std::vector<std::int32_t> near_;  // listed samples
   Index next_ = 0;                  // of them
+  std::vector<Index> visited_in_;   // the last iteration in which each sample was visited
+  Index iteration_ = 0;
   Index since_look_ = 0;            // steps of all processes, about, since all samples were looked at
   Index batch_ = shared_.batch;     // samples to solve in an iteration
   double worst_ = 0.0;              // violation at the last look

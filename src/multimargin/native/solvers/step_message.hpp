@@ -27,8 +27,8 @@ struct Summary {
   }
 };
 
-// The head {largest violation, work, late, steps, slope, curvature}, and the steps, each {sample, classes, class, change,
-// class, change...}.
+// The head {largest violation, work, late, steps, slope, curvature}, and the steps, each {sample, classes, class,
+// change, class, change...}.
 class StepMessage {
  public:
   // Room for `batch` steps of a few classes, and at least one step of m classes.
