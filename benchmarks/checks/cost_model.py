@@ -4,7 +4,7 @@ Costs of a kernel value, an update, a selection, a proof, a block and its soluti
 rank. Those of messages come from a test on two ranks, and from a fit of 5,000 rows there. First fits of a
 process do not count: how long it takes to touch memory for the first time varies. What a fit does is counted,
 and does not depend on the number of ranks, but for the descents that ranks share: their updates and messages
-are counted in fits of 5,000 rows on 2, 3, 4 and 16 ranks. From these the model predicts CPU seconds of the
+are counted for each number of ranks, those of 16 ranks in a fit of 5,000 rows. From these the model predicts CPU seconds of the
 slowest rank (without those in which it waits) and the bytes that it receives, for mnist (10,000 and 20,000
 rows) and letter (8,000 rows), by "auto" and "pdasmc".
 
@@ -13,8 +13,8 @@ Claims: both are within 20% at 2, 3 and 4 ranks.
 Then the model extrapolates to 256 ranks and 10^7 rows. Counts grow as powers of n, fitted to mnist of 5,000,
 10,000 and 20,000 rows: far beyond these the table is a guess at the order of magnitude. It says from how many
 ranks on the block solve takes longer than all divided work, and what shares it then: Niu & Yuan's Algorithm 5
-the small blocks of "pdasmc", and a descent of all ranks the growing blocks of "auto". Claim: the efficiency at
-16 ranks on mnist with 60,000 rows is at least 0.7 by the model.
+the small blocks of "pdasmc", and a descent of all ranks the growing blocks of "auto". Claim: the efficiency
+at 16 ranks on mnist with 60,000 rows is at least 0.7 by the model.
 """
 
 from __future__ import annotations
@@ -90,7 +90,9 @@ class Calibration(NamedTuple):
     product: float  # part of an inner iteration that can be shared
     per_round: dict[str, float]  # messages
     here: Network
-    rest: dict[str, float]  # CPU seconds of a team that nothing else explains: of an update, or of a round
+    rest: dict[
+        str, float
+    ]  # CPU time of a team that nothing else explains: share of an update, or s in a round
     together: dict[str, dict[int, Together]]
 
     def costs(self, fit: TeamFit, counts: Counts, convert: float, solver: str) -> Costs:
@@ -99,11 +101,19 @@ class Calibration(NamedTuple):
         return Costs.of(fit, counts, self.product, **team)
 
     def predict(
-        self, solver: str, counts: Counts, costs: Costs, ranks: int, shared_solve: bool = False
+        self,
+        solver: str,
+        counts: Counts,
+        costs: Costs,
+        ranks: int,
+        shared_solve: bool = False,
+        together: Together | None = None,
     ) -> Prediction:
-        known = self.together[solver]
-        nearest = Together() if ranks == 1 else known[max(p for p in known if p <= ranks)]
-        together = replace(nearest, most=max(_LEAST_BATCH, _TOGETHER // ranks))
+        """One of ``ranks`` ranks, which descend ``together`` as counted; else as in the small problem."""
+        if together is None:
+            known = self.together[solver]
+            nearest = Together() if ranks == 1 else known[max(p for p in known if p <= ranks)]
+            together = replace(nearest, most=max(_LEAST_BATCH, _TOGETHER // ranks))
         per_round = self.per_round[solver]
         return predict(counts, costs, ranks, per_round, together, shared_solve=shared_solve)
 
@@ -118,12 +128,15 @@ def calibrated(report: Report, repeats: int) -> tuple[Calibration, dict[str, Cou
     per_round = {
         s: (fits[s, 2]["messages"] - fits[s, 2]["batches"]) / fits[s, 2]["iterations"] for s in SOLVERS
     }
-    here = Network("memory of one host", cost["latency"], 1 / cost["transfer"])
+    hop = max(0.0, cost["latency"] - cost["message"])  # a message's CPU time counts once, whatever its way
+    here = Network("memory of one host", hop, 1 / cost["transfer"])
     own = Calibration(cost["message"], cost["byte"], share, per_round, here, {}, together)
     small = {solver: Counts.of(fits[solver, 1], *shape) for solver in SOLVERS}
     for solver, counts in small.items():
         guess = own.predict(solver, counts, own.costs(fits[solver, 1], counts, convert, solver), 2)
-        parts = counts.rounds if counts.inner else counts.descent * together[solver][2].updates
+        costs = own.costs(fits[solver, 1], counts, convert, solver)
+        updates = counts.descent * together[solver][2].updates
+        parts = counts.rounds if counts.inner else costs.descent * updates
         own.rest[solver] = max(0.0, fits[solver, 2].work - guess.cpu) / parts
     print(
         f"message: {cost['message'] * 1e6:.1f} µs of CPU, {cost['latency'] * 1e6:.1f} µs in all; "
@@ -131,7 +144,7 @@ def calibrated(report: Report, repeats: int) -> tuple[Calibration, dict[str, Cou
         f"an inner iteration of pdasmc is {share:.0%} product\nin a round: "
         + ", ".join(f"{s} {per_round[s]:.1f} messages" for s in SOLVERS)
         + f"; more in a round of pdasmc {own.rest['pdasmc'] * 1e3:.2f} ms, in an update of auto "
-        f"{own.rest['auto'] * 1e6:.2f} µs\nauto descends together, {SMALL:,} rows: "
+        f"{own.rest['auto']:.0%} of it\nauto descends together, {SMALL:,} rows: "
         + ", ".join(
             f"{p} ranks {found.updates:.2f} times the updates, {found.batch:.1f} in a message"
             for p, found in together["auto"].items()
@@ -185,10 +198,12 @@ def check_run(report: Report, table: Table, text: str, found: tuple, own: Calibr
         one = fits[solver, 1]
         counts = Counts.of(one, *shape)
         costs = own.costs(one, counts, convert, solver)
-        known[solver] = counts, costs
         report.keep("costs", {"run": text, "solver": solver} | asdict(costs) | {"counts": asdict(counts)})
+        counted = {p: Together.of(one, fits[solver, p], p) if p > 1 else Together() for p in RANKS}
+        guesses = {p: own.predict(solver, counts, costs, p, together=counted[p]) for p in RANKS}
+        known[solver] = counts, costs, guesses
         for ranks in RANKS:
-            fit, guess = fits[solver, ranks], own.predict(solver, counts, costs, ranks)
+            fit, guess = fits[solver, ranks], guesses[ranks]
             bytes_ = fit.most("received") if ranks > 1 else 0
             table.row(
                 f"{text}, {solver}",
@@ -201,8 +216,7 @@ def check_run(report: Report, table: Table, text: str, found: tuple, own: Calibr
             )
             report.keep("runs", {"run": text, "solver": solver, "ranks": ranks, "cpu": fit.work})
     for solver in SOLVERS:
-        counts, costs = known[solver]
-        pairs = [(fits[solver, p], own.predict(solver, counts, costs, p)) for p in RANKS if p > 1]
+        pairs = [(fits[solver, p], guess) for p, guess in known[solver][2].items() if p > 1]
         for what, ratios in (
             ("CPU seconds", [guess.cpu / fit.work for fit, guess in pairs]),
             ("bytes", [guess.received / fit.most("received") for fit, guess in pairs]),
@@ -212,7 +226,7 @@ def check_run(report: Report, table: Table, text: str, found: tuple, own: Calibr
                 all(map(within, ratios)),
                 ", ".join(f"{ratio:.2f}" for ratio in ratios),
             )
-    return known
+    return {solver: found[:2] for solver, found in known.items()}
 
 
 def unit_costs(known: dict[str, dict]) -> None:

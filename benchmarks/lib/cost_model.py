@@ -8,7 +8,7 @@ multiplies them in each inner iteration, and all gather the q × m numbers of th
 
 Blocks that are kept from round to round the ranks solve together: each has its columns, and solves its own
 samples. The more ranks there are, the more updates this takes, and a message for every few of them. Both are
-counted in fits of a small problem: counts do not depend on how many cores there are.
+counted on that number of ranks: counts do not depend on how many cores there are.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Costs:
     convert: float = 0.0  # on a team: a row of X to its native form
     byte: float = 0.0  # received
     message: float = 0.0
-    step: float = 0.0  # on a team: whatever else an update takes on every rank
+    step: float = 0.0  # on a team: whatever else an update takes on every rank, in updates of one rank
     round: float = 0.0  # on a team: whatever else a round takes
 
     @classmethod
@@ -152,7 +152,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Network:
-    """Seconds of one message beside its bytes, and bytes per second."""
+    """Seconds from rank to rank beside a message's bytes and CPU time, and bytes per second."""
 
     name: str
     latency: float
@@ -216,7 +216,7 @@ def predict(
     bytes_, messages, talk = received(c, ranks, together, shared_solve), 0.0, 0.0
     if ranks > 1:  # one rank finds these values in its rows
         blocks += cost.row_value * c.alone / mine + cost.convert * c.converted
-        solve += cost.step * updates
+        solve += cost.step * cost.descent * updates
         messages = c.rounds * per_round + (c.inner if shared_solve else 0.0) + updates / together.batch
         talk = cost.byte * bytes_ + cost.message * messages + cost.round * c.rounds
     return Prediction(divided, blocks, solve, talk, bytes_, messages)

@@ -13,12 +13,12 @@ from multimargin.engines.mpi.team import MpiTeam
 from multimargin.inner import ProjectedGradient
 from multimargin.system.shard import Shard
 
-SAMPLES, MEMBERS, NEW = 20_000, 4_000, 100  # a block that grows
+SAMPLES, NEW, FEATURES = 20_000, 300, 784  # rows of X that join a working set, a byte per feature
 REPEATS = 30
 
 
 def message_costs() -> dict[str, float]:
-    """Of this rank: seconds of a short message, and per byte of a growing block's columns.
+    """Of this rank: seconds of a short message, and per byte of rows of X.
 
     ``message`` and ``byte`` are CPU seconds without those of waiting, ``latency`` and ``transfer`` the least
     wall seconds of a short message and of a byte of a long one.
@@ -26,15 +26,15 @@ def message_costs() -> dict[str, float]:
     team = MpiTeam.assemble()
     shard = Shard(SAMPLES // team.size, team)
     rng = np.random.default_rng(0)
-    ids = np.sort(rng.choice(shard.n, MEMBERS, replace=False))
-    values = np.ones((NEW, len(shard.mine(ids)[1])), dtype=np.float32)
+    ids = np.sort(rng.choice(shard.n, NEW, replace=False))
+    rows = np.ones((len(shard.mine(ids)[1]), FEATURES), dtype=np.uint8)
     long = np.ones(1 << 20)
     latency, short = least(lambda: team.max(1.0), 10 * REPEATS)
-    _, columns = least(lambda: shard.take_columns(ids, values), REPEATS)
+    _, taken = least(lambda: shard.take(ids, rows), REPEATS)
     wall, _ = least(lambda: team.join(long, [len(long)] * team.size), REPEATS)
     return {
         "message": short,
-        "byte": columns / (4 * NEW * MEMBERS),
+        "byte": taken / (NEW * FEATURES),
         "latency": latency,
         "transfer": wall / (long.nbytes * team.size),
     }

@@ -58,10 +58,10 @@ class Steps:
         state, shard, team, m = self.state, self.state.shard, self.state.team, self.state.m
         delta = part.alpha - state.alpha[part.here]
         moved = np.flatnonzero(delta.any(axis=1))
-        rows = np.column_stack([delta[moved], part.alpha[moved].any(axis=1)])
+        own = np.column_stack([delta[moved], part.alpha[moved].any(axis=1)])
         with self.profile.phase("messages"):
             ids = team.join(part.W[moved])
-            rows = team.join(rows, shard.counts(ids))
+            rows: FloatArray = team.join(own, shard.counts(ids))
             gain = float(team.sum(_gain(part.G[moved], state.G[part.here[moved]], delta[moved])))
         if not len(ids):
             return False
