@@ -4,9 +4,9 @@ Costs of a kernel value, an update, a selection, a proof, a block and its soluti
 rank. Those of messages come from a test on two ranks, and from a fit of 5,000 rows there. First fits of a
 process do not count: how long it takes to touch memory for the first time varies. What a fit does is counted,
 and does not depend on the number of ranks, but for the descents that ranks share: their updates and messages
-are counted for each number of ranks, those of 16 ranks in a fit of 5,000 rows. From these the model predicts CPU seconds of the
-slowest rank (without those in which it waits) and the bytes that it receives, for mnist (10,000 and 20,000
-rows) and letter (8,000 rows), by "auto" and "pdasmc".
+are counted for each number of ranks, those of 16 ranks in a fit of 5,000 rows. From these the model predicts
+CPU seconds of the slowest rank (without those in which it waits) and the bytes that it receives, for mnist
+(10,000 and 20,000 rows) and letter (8,000 rows), by "auto" and "pdasmc".
 
 Claims: both are within 20% at 2, 3 and 4 ranks.
 
@@ -90,9 +90,7 @@ class Calibration(NamedTuple):
     product: float  # part of an inner iteration that can be shared
     per_round: dict[str, float]  # messages
     here: Network
-    rest: dict[
-        str, float
-    ]  # CPU time of a team that nothing else explains: share of an update, or s in a round
+    rest: dict[str, float]  # CPU time that nothing else explains: share of an update, or seconds in a round
     together: dict[str, dict[int, Together]]
 
     def costs(self, fit: TeamFit, counts: Counts, convert: float, solver: str) -> Costs:

@@ -54,7 +54,8 @@ class CpuEngine(Engine):
 
     On a team, each process has the rows of X, alpha and G of the samples that it holds, and the values of
     kernel rows that belong to them. The samples of a working set come to every process, and so do their rows
-    of alpha and G. All processes solve the block alike, and each updates its own rows of G.
+    of alpha and G, unless each process solves its own part of the block (``team_improve.py``). Each process
+    updates its own rows of G.
     """
 
     name: ClassVar[str] = "cpu"

@@ -5,9 +5,12 @@ kept. The others come from the samples themselves, which are guests. A solver th
 with the block may share it: then each process has the columns of the samples that it holds, and its part of a
 product (Niu & Yuan, Algorithm 5). Other large sets are treated as growing ones.
 
-A growing set: the first process alone has the block. If a process's part of a row is longer than half of the
-block's, the first process computes the values itself. Else it gets them from the processes that hold the
-columns. The others compute rows of the newcomers while it solves the block.
+A growing set that all processes solve together: each has the columns of the samples that it holds, and keeps
+them from round to round (``kept_part.py``).
+
+Any other growing set: the first process alone has the block. If a process's part of a row is longer than half
+of the block's, the first process computes the values itself. Else it gets them from the processes that hold
+the columns. The others compute rows of the newcomers while it solves the block.
 """
 
 from __future__ import annotations

@@ -33,4 +33,15 @@ inline double resolution(const double* G, double kii, double C, Index m) {
   return kSmallest * std::clamp(kii > 0.0 ? largest / kii : 0.0, C, 1e10 * C);
 }
 
+// Solves for one listed row: next is the new alpha. False if the change is below the machine's resolution: it must be
+// dropped, because repeating it would never end.
+template <class Machine>
+bool solve_row(Machine& machine, const double* G, const double* alpha, double kii, Index own, double C, Index count,
+               double* next) {
+  std::copy(alpha, alpha + count, next);
+  machine.minimise(G, kii, own, C, count, next);
+  const double largest = max_over(count, [=](Index c) { return std::abs(next[c] - alpha[c]); });
+  return largest > resolution(G, kii, C, count);
+}
+
 }  // namespace multimargin::machines

@@ -104,17 +104,12 @@ class CoordinateDescent {
     return updates;
   }
 
-  // The one-sample solve of the row that violation() has read. A change below the machine's resolution is dropped and
-  // does not count: repeating it would never end.
+  // The one-sample solve of the row that violation() has read.
   bool update(Index i, Index& work) {
     const Index count = variables_.count(i);
     const double *G = row_.data(), *alpha = G + b_.m;
     double* next = row_.data() + 2 * b_.m;
-    std::copy(alpha, alpha + count, next);
-    machine_.minimise(G, b_.diag[i], variables_.own(i), b_.C[i], count, next);
-    double largest = 0.0;
-    for (Index c = 0; c < count; ++c) largest = std::max(largest, std::abs(next[c] - alpha[c]));
-    if (!(largest > resolution(G, b_.diag[i], b_.C[i], count))) return false;
+    if (!solve_row(machine_, G, alpha, b_.diag[i], variables_.own(i), b_.C[i], count, next)) return false;
     const Index written = variables_.write(i, next);
     work += kWorkOfUpdate + written;
     interrupt_.poll(written);
