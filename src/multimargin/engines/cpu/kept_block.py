@@ -44,7 +44,7 @@ class KeptBlock:
 
     def missing(self, W: IntArray) -> IntArray:
         """The samples of ``W`` that are not members yet; makes room, if need be by leaving idle ones out."""
-        new = np.sort(W[~self._is_member[W]])  # so that kernel rows are read forwards
+        new = W[~self._is_member[W]]
         idle = len(self.members) + len(new) - len(W)
         if idle > self.IDLE_SHARE * len(W) or len(W) + idle > self.largest:
             self._retain(np.isin(self.members, W))
