@@ -127,6 +127,10 @@ class TeamBlocks(Blocks):
             self._copies = np.empty(self.largest**2, dtype=self._part_dtype)
         return self._copies
 
+    def forget_part(self) -> None:
+        """Give back the memory of the part: the first process will have the blocks."""
+        self._kept_part = self._copies = None
+
     # -- a set for once ------------------------------------------------------------------------------
     def _table(self, columns: IntArray) -> Table:
         if self.rows.values.task.kernel.pairwise:

@@ -39,6 +39,7 @@ class TeamImprove:
             made = self._descend_together(blocks.part(W), inner, aim, deadline)
             if self._together:
                 return made
+            blocks.forget_part()
         alike = not keep and self.uniform and math.isinf(deadline)
         if alike and blocks.shares(W, inner):
             block: Block = blocks.shared(W)
