@@ -90,13 +90,12 @@ class Calibration(NamedTuple):
     product: float  # part of an inner iteration that can be shared
     per_round: dict[str, float]  # messages
     here: Network
-    rest: dict[str, float]  # CPU time that nothing else explains: share of an update, or seconds in a round
+    rest: dict[str, float]  # CPU seconds of a round on a team that nothing else explains
     together: dict[str, dict[int, Together]]
 
     def costs(self, fit: TeamFit, counts: Counts, convert: float, solver: str) -> Costs:
-        rest = {"round" if counts.inner else "step": self.rest.get(solver, 0.0)}
-        team = {"convert": convert, "byte": self.byte, "message": self.message} | rest
-        return Costs.of(fit, counts, self.product, **team)
+        team = {"convert": convert, "byte": self.byte, "message": self.message}
+        return Costs.of(fit, counts, self.product, **team, round=self.rest.get(solver, 0.0))
 
     def predict(
         self,
@@ -132,17 +131,13 @@ def calibrated(report: Report, repeats: int) -> tuple[Calibration, dict[str, Cou
     small = {solver: Counts.of(fits[solver, 1], *shape) for solver in SOLVERS}
     for solver, counts in small.items():
         guess = own.predict(solver, counts, own.costs(fits[solver, 1], counts, convert, solver), 2)
-        costs = own.costs(fits[solver, 1], counts, convert, solver)
-        updates = counts.descent * together[solver][2].updates
-        parts = counts.rounds if counts.inner else costs.descent * updates
-        own.rest[solver] = max(0.0, fits[solver, 2].work - guess.cpu) / parts
+        own.rest[solver] = max(0.0, fits[solver, 2].work - guess.cpu) / counts.rounds
     print(
         f"message: {cost['message'] * 1e6:.1f} µs of CPU, {cost['latency'] * 1e6:.1f} µs in all; "
         f"byte: {cost['byte'] * 1e9:.2f} ns of CPU, {cost['transfer'] * 1e9:.2f} ns in all; "
         f"an inner iteration of pdasmc is {share:.0%} product\nin a round: "
-        + ", ".join(f"{s} {per_round[s]:.1f} messages" for s in SOLVERS)
-        + f"; more in a round of pdasmc {own.rest['pdasmc'] * 1e3:.2f} ms, in an update of auto "
-        f"{own.rest['auto']:.0%} of it\nauto descends together, {SMALL:,} rows: "
+        + ", ".join(f"{s} {per_round[s]:.1f} messages, {own.rest[s] * 1e3:.2f} ms more" for s in SOLVERS)
+        + f"\nauto descends together, {SMALL:,} rows: "
         + ", ".join(
             f"{p} ranks {found.updates:.2f} times the updates, {found.batch:.1f} in a message"
             for p, found in together["auto"].items()

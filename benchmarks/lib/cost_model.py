@@ -107,7 +107,6 @@ class Costs:
     convert: float = 0.0  # on a team: a row of X to its native form
     byte: float = 0.0  # received
     message: float = 0.0
-    step: float = 0.0  # on a team: whatever else an update takes on every rank, in updates of one rank
     round: float = 0.0  # on a team: whatever else a round takes
 
     @classmethod
@@ -171,6 +170,8 @@ class Together:
     def of(cls, one: Any, fit: Any, ranks: int) -> Together:
         """From fits of the same problem on one rank and on several."""
         most = max(_LEAST_BATCH, _TOGETHER // ranks)
+        if not fit["batches"]:  # no block was solved together
+            return cls(most=most)
         return cls(fit["inner"] / one["inner"], fit["inner"] / fit["batches"], most)
 
     def message(self, m: float) -> float:
@@ -216,7 +217,6 @@ def predict(
     bytes_, messages, talk = received(c, ranks, together, shared_solve), 0.0, 0.0
     if ranks > 1:  # one rank finds these values in its rows
         blocks += cost.row_value * c.alone / mine + cost.convert * c.converted
-        solve += cost.step * cost.descent * updates
         messages = c.rounds * per_round + (c.inner if shared_solve else 0.0) + updates / together.batch
         talk = cost.byte * bytes_ + cost.message * messages + cost.round * c.rounds
     return Prediction(divided, blocks, solve, talk, bytes_, messages)

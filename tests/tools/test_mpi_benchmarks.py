@@ -152,9 +152,9 @@ def test_a_row_of_pixels_travels_as_bytes_and_to_the_model_as_it_is():
 
 
 def test_a_descent_of_all_ranks_is_divided_and_takes_more_updates_and_messages():
-    counts, costs = replace(COUNTS, descent=900.0), replace(COSTS, descent=1e-3, step=0.01)
+    counts, costs = replace(COUNTS, descent=900.0), replace(COSTS, descent=1e-3)
     alone, four = predict(COUNTS, costs, 4, 8.0, FOUR), predict(counts, costs, 4, 8.0, FOUR)
-    assert four.solve - alone.solve == pytest.approx(900 * 1.5 * (1e-3 / 4 + 1e-5))
+    assert four.solve - alone.solve == pytest.approx(900 * 1.5 * 1e-3 / 4)
     assert four.messages - alone.messages == pytest.approx(900 * 1.5 / 20)
     assert four.received - alone.received == pytest.approx(4 * 8 * (6 + 5 * 8) * 900 * 1.5 / 20)
     assert four.blocks == alone.blocks
