@@ -12,8 +12,8 @@ from multimargin.system.fixed_point import decoded
 from multimargin.system.shard import Shard
 
 
-def complete(kept, store, first):
-    """Complete all rows from a store with the columns of the samples from ``first`` on."""
+def complete(kept, store):
+    """Complete all rows from a store with the columns of this process's samples."""
     source = _core.RowSource(
         K=kept.kernel,
         known=kept.known,
@@ -45,7 +45,7 @@ def test_any_sequence_of_working_sets(dtype, data, n, P, seed):
             assert len(np.unique(members)) == len(members) <= largest
             assert np.isin(W, members).all()
             np.testing.assert_array_equal(members[kept.places] - shard.first, kept.here)
-            complete(kept, np.ascontiguousarray(K[:, here]), shard.first)
+            complete(kept, np.ascontiguousarray(K[:, here]))
             want = K[members][:, here][:, kept.here].astype(np.float64)
             want[kept.places, np.arange(len(kept.here))] = 0.5
             np.testing.assert_allclose(decoded(kept.kernel), want, atol=1e-5)
@@ -59,10 +59,10 @@ def test_any_sequence_of_working_sets(dtype, data, n, P, seed):
 def test_values_that_are_known_are_not_gathered_again():
     kept = KeptPart(Shard(10), 10, np.dtype(np.float32))
     kept.admit(np.arange(6))
-    complete(kept, np.full((10, 10), 0.25, dtype=np.float32), 0)
+    complete(kept, np.full((10, 10), 0.25, dtype=np.float32))
     kept.admit(np.arange(7))
     np.testing.assert_array_equal(kept.known, [6] * 6 + [0])
-    complete(kept, np.full((10, 10), 0.75, dtype=np.float32), 0)
+    complete(kept, np.full((10, 10), 0.75, dtype=np.float32))
     values = kept.kernel - np.diag(np.diag(kept.kernel))
     assert set(values[:6, :6].ravel().tolist()) == {0.0, 0.25}
     assert set(values[:6, 6].tolist()) == {0.75}

@@ -78,7 +78,7 @@ class CpuEngine(Engine):
             self.solvers = Solvers(self.state, options, self.profile)
             self.steps = Steps(self.state, options, self.profile)
             self._make_blocks(options)
-            parts = self.solvers, self.steps, self._uniform, self.profile
+            parts = self.solvers, self.steps, self._uniform
             self._on_team = None if self.shard.alone else TeamImprove(self.state, *parts)
             if self.team.max(float(task.start is not None)):
                 with self.running():

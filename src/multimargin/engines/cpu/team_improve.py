@@ -12,7 +12,6 @@ import numpy as np
 from ...inner import CoordinateDescent
 from ...inner.base import InnerSolver
 from ...inner.block import Aim, Block
-from ...run.profile import Profile
 from ...system.typing import IntArray
 from ..base import Improvement, is_late
 from .solvers import Solvers
@@ -24,8 +23,8 @@ from .team_blocks import PartBlock, TeamBlocks
 class TeamImprove:
     """``improve`` of one fit on a team; every process must make the same calls."""
 
-    def __init__(self, state: State, solvers: Solvers, steps: Steps, uniform: bool, profile: Profile) -> None:
-        self.state, self.team, self.uniform, self.profile = state, state.team, uniform, profile
+    def __init__(self, state: State, solvers: Solvers, steps: Steps, uniform: bool) -> None:
+        self.state, self.team, self.uniform = state, state.team, uniform
         self.solvers, self.steps = solvers, steps
         self._together = True  # as long as shared descents reach their aim
 
