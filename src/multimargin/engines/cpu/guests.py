@@ -72,13 +72,20 @@ class Guests:
 
     def _brought(self, ids: IntArray, form: Form) -> Data:
         """Rows of all processes in some form of X, a few at a time."""
-        X, shard, parts = self.task.X, self.shard, []
-        value = max(form(X[:0]).dtype.itemsize, _POSITION_BYTES if sp.issparse(X) else 0)
+        X, shard, none = self.task.X, self.shard, form(self.task.X[:0])
+        value = max(none.dtype.itemsize, _POSITION_BYTES if sp.issparse(X) else 0)
         at_once = max(1, int(_MESSAGE_BYTES / max(1.0, self._features * value)))
-        for first in range(0, len(ids), at_once):
-            part = ids[first : first + at_once]
-            parts.append(shard.take_data(part, form(X[shard.mine(part)[1]])))
-        return sp.csr_array(sp.vstack(parts, "csr")) if sp.issparse(X) else np.concatenate(parts)
+        parts = (
+            shard.take_data(part, form(X[shard.mine(part)[1]]))
+            for part in (ids[first : first + at_once] for first in range(0, len(ids), at_once))
+        )
+        if sp.issparse(X):
+            return sp.csr_array(sp.vstack(list(parts), "csr"))
+        rows, end = np.empty((len(ids), *none.shape[1:]), dtype=none.dtype), 0
+        for part in parts:
+            rows[end : end + len(part)] = part
+            end += len(part)
+        return rows
 
     def rows(self, ids: IntArray) -> Data:
         """Compact rows of guests."""

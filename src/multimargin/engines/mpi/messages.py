@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-_SPINS = 300  # tests before the first pause: about 0.1 ms
+_SPINS = 3000  # tests before the first pause: about 1 ms
 _YIELDS = 100  # tests with a chance for other processes in between
-_FIRST_PAUSE, _LONGEST_PAUSE = 2e-5, 2e-4  # seconds
+_PAUSE = 0.02  # of the seconds waited so far: so a pause makes no wait much longer
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 2e-5, 2e-4  # seconds
 _MOST_BYTES = 1 << 30  # of one message: MPI before version 4 counts up to 2^31 - 1
 
 
@@ -74,10 +75,9 @@ class Messages:
     def _wait(self, verb: str, test: Callable[[], bool]) -> None:
         begin = time.perf_counter()
         if not self._soon(test):
-            pause, waited = _FIRST_PAUSE, 0.0
+            waited = 0.0
             while not test():
-                time.sleep(pause)
-                pause = min(1.3 * pause, _LONGEST_PAUSE)
+                time.sleep(min(max(_SHORTEST_PAUSE, _PAUSE * waited), _LONGEST_PAUSE))
                 waited = time.perf_counter() - begin
                 if self.patience is not None:
                     self.patience(verb, waited)

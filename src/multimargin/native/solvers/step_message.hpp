@@ -31,8 +31,9 @@ struct Summary {
 // change, class, change...}.
 class StepMessage {
  public:
-  // Room for `batch` steps of a few classes, and at least one step of m classes.
-  StepMessage(Index batch, Index m) : numbers_(kHead + std::max(step_length(m), batch * step_length(kFewClasses))) {}
+  // Room for `batch` steps of a few classes, and then for one of m: whether a step fits is asked before it is known how
+  // many classes it changes.
+  StepMessage(Index batch, Index m) : numbers_(kHead + step_length(m) + batch * step_length(kFewClasses)) {}
 
   Index length() const { return std::ssize(numbers_); }
   const double* data() const { return numbers_.data(); }
