@@ -9,28 +9,29 @@ multiplies them in each inner iteration, and all gather the q × m numbers of th
 Blocks that are kept from round to round the ranks solve together: each has its columns, and solves its own
 samples. The more ranks there are, the more updates this takes, and a message for every few of them. Both are
 counted on that number of ranks: counts do not depend on how many cores there are.
+
+What a team costs beyond that (``Team``: taking a step of another rank, a message in the midst of a fit, a
+round) no single rank shows. It is found from small problems on a few ranks, and then holds for all.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import nnls
 
 from benchmarks.lib.traffic import CANDIDATE, FACTS, REAL, VALUE
 from benchmarks.workers.tally import SMALL
-from multimargin.engines.cpu.solvers import _LEAST_BATCH, _TOGETHER
+from multimargin.engines.cpu.solvers import steps_at_once
 
 MEASURES = 24  # bytes per rank of a selection
 SLOT = 128  # bytes of a small value that is agreed on
 AGREED = 2  # such values in a round
-HEAD, STEP, FEW_CLASSES = (
-    6,
-    2,
-    3,
-)  # numbers of a message of steps: its head, a step's; classes of a step, about
+HEAD, STEP = 6, 2  # numbers of a message of steps: its head, and a step's
+FEW_CLASSES = 3  # of a step, about
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,17 @@ def _inner(fit: Any) -> int:
     return int(sum(state["inner"] for state in fit["rounds"] if state["working_set"] <= SMALL))
 
 
+def memory_of_small_blocks(fit: Any) -> float:
+    """CPU seconds in which small blocks for one round were put together."""
+    if not fit["gathered"]:
+        return 0.0
+    total, before = 0.0, fit["setup_memory"]
+    for state in fit["rounds"]:
+        total += (state["memory"] - before) * (state["working_set"] <= SMALL)
+        before = state["memory"]
+    return total
+
+
 @dataclass(frozen=True)
 class Costs:
     """CPU seconds of each thing that a fit does."""
@@ -100,13 +112,15 @@ class Costs:
     select: float  # one sample, measured once
     proof_value: float  # an exact kernel value
     setup: float  # per sample: validation and conversion
-    block_value: float  # a value of a block: to put it there
+    small_value: float  # a value of a small block for one round: to put it there
+    block_value: float  # the same of any other block
     product: float  # an inner iteration: what Algorithm 5 shares
     rest: float  # an inner iteration: what it does not share
     descent: float = 0.0  # a single-sample update of a block that is kept
     convert: float = 0.0  # on a team: a row of X to its native form
     byte: float = 0.0  # received
     message: float = 0.0
+    taken: float = 0.0  # a step of another rank of a shared descent
     round: float = 0.0  # on a team: whatever else a round takes
 
     @classmethod
@@ -116,7 +130,7 @@ class Costs:
         ``product_share`` is the part of an inner iteration that can be shared.
         """
         phases, c = fit["profile"], counts
-        blocks = phases["memory"] - fit["setup_memory"]
+        small = memory_of_small_blocks(fit)
         inner = phases["inner"] / (c.inner or math.inf)  # descents of one last block are a small part of it
         other = fit["cpu"] - sum(phases.values())
         return cls(
@@ -125,7 +139,8 @@ class Costs:
             select=phases["selection"] / (c.selections * c.n),
             proof_value=phases["proof"] / (c.proofs * c.n * c.support),
             setup=(other + fit["setup_memory"]) / c.n,
-            block_value=blocks / (c.gathered + c.large + c.kept),
+            small_value=small / (c.gathered or math.inf),
+            block_value=(phases["memory"] - fit["setup_memory"] - small) / (c.large + c.kept or math.inf),
             product=inner * product_share,
             rest=inner * (1 - product_share),
             descent=0.0 if c.inner else phases["inner"] / c.descent,
@@ -140,9 +155,10 @@ class Prediction:
     divided: float
     blocks: float  # putting blocks together, and values that every rank computes
     solve: float
-    talk: float  # CPU seconds for messages
+    talk: float  # CPU seconds for messages, and for whatever else only a team does
     received: float  # bytes
     messages: float
+    taken: float = 0.0  # steps of other ranks
 
     @property
     def cpu(self) -> float:
@@ -169,14 +185,14 @@ class Together:
     @classmethod
     def of(cls, one: Any, fit: Any, ranks: int) -> Together:
         """From fits of the same problem on one rank and on several."""
-        most = max(_LEAST_BATCH, _TOGETHER // ranks)
+        most = steps_at_once(ranks)
         if not fit["batches"]:  # no block was solved together
             return cls(most=most)
         return cls(fit["inner"] / one["inner"], fit["inner"] / fit["batches"], most)
 
     def message(self, m: float) -> float:
         """Bytes that each rank sends in an iteration."""
-        return REAL * (HEAD + max(STEP + 2 * m, self.most * (STEP + 2 * FEW_CLASSES)))
+        return REAL * (HEAD + STEP + 2 * m + self.most * (STEP + 2 * FEW_CLASSES))
 
 
 def received(c: Counts, ranks: int, together: Together, shared_solve: bool = False) -> float:
@@ -212,14 +228,37 @@ def predict(
     """
     mine, updates = ranks if shared_solve else 1, c.descent * together.updates
     divided = _divided(c, cost, c.n / ranks, ranks)
-    blocks = cost.block_value * (c.gathered / mine + c.large + c.kept / ranks)
+    blocks = cost.small_value * c.gathered / mine + cost.block_value * (c.large + c.kept / ranks)
     solve = c.inner * (cost.product / mine + cost.rest) + cost.descent * updates / ranks
-    bytes_, messages, talk = received(c, ranks, together, shared_solve), 0.0, 0.0
+    bytes_, messages, taken, talk = received(c, ranks, together, shared_solve), 0.0, 0.0, 0.0
     if ranks > 1:  # one rank finds these values in its rows
         blocks += cost.row_value * c.alone / mine + cost.convert * c.converted
         messages = c.rounds * per_round + (c.inner if shared_solve else 0.0) + updates / together.batch
-        talk = cost.byte * bytes_ + cost.message * messages + cost.round * c.rounds
-    return Prediction(divided, blocks, solve, talk, bytes_, messages)
+        taken = updates * (ranks - 1) / ranks
+        talk = cost.byte * bytes_ + cost.message * messages + cost.taken * taken + cost.round * c.rounds
+    return Prediction(divided, blocks, solve, talk, bytes_, messages, taken)
+
+
+class Team(NamedTuple):
+    """CPU seconds that only a team needs: beyond ``Costs.message`` for a message, and the others of there."""
+
+    taken: float = 0.0
+    message: float = 0.0
+    round: float = 0.0
+
+    @classmethod
+    def of(cls, measured: list[tuple[float, float, Prediction]]) -> Team:
+        """From fits on teams: CPU seconds, rounds, and what was predicted without these costs.
+
+        Least squares of relative errors; no cost is negative.
+        """
+        seconds = np.array([cpu for cpu, _, _ in measured])
+        rest = np.array([cpu - guess.cpu for cpu, _, guess in measured])
+        work = np.array([[guess.taken, guess.messages, rounds] for _, rounds, guess in measured])
+        return cls(*nnls(work / seconds[:, None], rest / seconds)[0].tolist())
+
+    def added_to(self, costs: Costs) -> Costs:
+        return replace(costs, taken=self.taken, message=costs.message + self.message, round=self.round)
 
 
 def seconds(p: Prediction, ranks: int, network: Network) -> float:

@@ -142,7 +142,8 @@ def tallied() -> Iterator[Tally]:
             tally.largest, tally.largest_verb = received, verb
 
     def note(_: Monitor, *, working_set: int, inner: int, **__: Any) -> None:
-        tally.snapshot(working_set=working_set, inner=inner, cpu=time.process_time() - begin)
+        memory = engines[-1].profile.seconds["memory"]
+        tally.snapshot(working_set=working_set, inner=inner, memory=memory, cpu=time.process_time() - begin)
 
     wait, make = Messages._wait, CpuEngine.__init__
 

@@ -88,11 +88,14 @@ def test_a_stored_model_predicts_where_there_is_no_mpi4py(P):
     need_mpi()
     from fits import X, Y, svc
 
-    expected = svc().fit(X, Y).predict(X)
+    one = svc().fit(X, Y)
+    best, next_best = np.sort(one.decision_function(X), axis=1)[:, :-3:-1].T
+    clear = best - next_best > 1e-4  # else the label depends on the last digits of two equal scores
+    assert clear.mean() > 0.95
     found, stored = outcome(P)
-    np.testing.assert_array_equal(stored, expected)
+    np.testing.assert_array_equal(stored[clear], one.predict(X)[clear])
     parts = np.concatenate([rank["predicted"] for rank in found])
-    np.testing.assert_array_equal(parts, expected[: len(parts)])
+    np.testing.assert_array_equal(parts, stored[: len(parts)])
 
 
 @RANKS

@@ -10,10 +10,12 @@ from benchmarks.lib.cost_model import (
     Counts,
     Growth,
     Network,
+    Team,
     Together,
     _inner,
     efficiency,
     limit_of,
+    memory_of_small_blocks,
     predict,
     received,
 )
@@ -106,6 +108,7 @@ COSTS = Costs(
     select=1e-6,
     proof_value=1e-6,
     setup=1e-5,
+    small_value=1e-6,
     block_value=1e-6,
     product=4e-3,
     rest=1e-3,
@@ -117,6 +120,28 @@ def test_inner_iterations_of_the_last_large_block_are_of_another_kind():
     rounds = [{"working_set": 40, "inner": 7}, {"working_set": 5000, "inner": 900}]
     assert _inner({"gathered": 1600, "inner": 907, "rounds": rounds}) == 7
     assert _inner({"gathered": 0, "inner": 907, "rounds": rounds}) == 0  # blocks that are kept
+
+
+def test_memory_of_small_blocks_is_told_from_that_of_the_last_large_one():
+    rounds = [{"working_set": 40, "memory": 1.5}, {"working_set": 5000, "memory": 4.0}]
+    rounds.append({"working_set": 40, "memory": 4.25})
+    fit = {"gathered": 3200, "setup_memory": 1.0, "rounds": rounds}
+    assert memory_of_small_blocks(fit) == pytest.approx(0.75)
+    assert memory_of_small_blocks(fit | {"gathered": 0}) == 0.0
+
+
+def test_costs_of_a_team_are_found_from_what_is_left_unexplained():
+    counts = [replace(COUNTS, descent=descent, rounds=rounds) for descent, rounds in ((900, 10), (200, 40))]
+    true = Team(taken=2e-3, message=1e-3, round=5e-3)
+    costs, measured = replace(COSTS, descent=1e-3), []
+    for c in counts:
+        for ranks in (2, 4):
+            guess = predict(c, costs, ranks, 8.0, FOUR)
+            cpu = predict(c, true.added_to(costs), ranks, 8.0, FOUR).cpu
+            measured.append((cpu, c.rounds, guess))
+    assert Team.of(measured) == pytest.approx(true)
+    free = [(guess.cpu, rounds, guess) for _, rounds, guess in measured]
+    assert Team.of(free) == pytest.approx(Team(), abs=1e-12)
 
 
 def test_divided_work_is_divided_and_the_solve_is_not():
@@ -156,11 +181,11 @@ def test_a_descent_of_all_ranks_is_divided_and_takes_more_updates_and_messages()
     alone, four = predict(COUNTS, costs, 4, 8.0, FOUR), predict(counts, costs, 4, 8.0, FOUR)
     assert four.solve - alone.solve == pytest.approx(900 * 1.5 * 1e-3 / 4)
     assert four.messages - alone.messages == pytest.approx(900 * 1.5 / 20)
-    assert four.received - alone.received == pytest.approx(4 * 8 * (6 + 5 * 8) * 900 * 1.5 / 20)
+    assert four.received - alone.received == pytest.approx(4 * 8 * (6 + 8 + 5 * 8) * 900 * 1.5 / 20)
     assert four.blocks == alone.blocks
     more = predict(replace(counts, kept=2 * COUNTS.kept), costs, 4, 8.0, FOUR)
     assert more.blocks - four.blocks == pytest.approx(1e-6 * COUNTS.kept / 4)
-    assert Together(most=1).message(100) == 8 * (6 + 2 + 200)  # room for a step of all classes
+    assert Together(most=1).message(100) == 8 * (6 + 8 + 2 + 200)  # and for a step of all classes
 
 
 def test_how_ranks_descend_together_is_counted():
@@ -185,7 +210,7 @@ def test_growth_finds_powers_of_n_and_keeps_what_is_constant():
 
 
 def test_efficiency_is_one_if_nothing_is_in_the_way():
-    free = replace(COSTS, block_value=0.0, product=0.0, rest=0.0, convert=0.0)
+    free = replace(COSTS, small_value=0.0, block_value=0.0, product=0.0, rest=0.0, convert=0.0)
     counts = replace(COUNTS, alone=0, large=0, kept=0)
     one, many = predict(counts, free, 1, 0.0, Together()), predict(counts, free, 16, 0.0, FOUR)
     assert efficiency(one, many, 16, Network("free", 0.0, np.inf)) == pytest.approx(1.0)

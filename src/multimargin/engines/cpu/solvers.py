@@ -29,6 +29,11 @@ _SWEEPS_TOGETHER = 20  # of a shared descent: a block that takes more needs othe
 _VISITS = 400_000  # of samples, before coordinate descent asks whether its finisher would be faster
 
 
+def steps_at_once(ranks: int) -> int:
+    """The most samples that each process of a shared descent solves before it tells the others."""
+    return max(_LEAST_BATCH, _TOGETHER // ranks)
+
+
 class Solvers:
     """The inner solvers of one fit, and the work that they have done."""
 
@@ -188,7 +193,7 @@ class Solvers:
         assert isinstance(self.blocks, TeamBlocks)
         self._deadline = deadline
         others = _core.SharedArguments(
-            batch=max(_LEAST_BATCH, _TOGETHER // team.size),
+            batch=steps_at_once(team.size),
             rank=team.rank,
             ranks=team.size,
             exchange=lambda mine: team.gather(mine).ravel(),
