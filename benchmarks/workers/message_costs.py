@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from mpi4py import MPI
 
 from benchmarks.workers.tally import tallied
 from multimargin import _core
@@ -14,22 +15,25 @@ from multimargin.inner import ProjectedGradient
 from multimargin.system.shard import Shard
 
 SAMPLES, NEW, FEATURES = 20_000, 300, 784  # rows of X that join a working set, a byte per feature
-REPEATS = 30
+STEPS = 60  # numbers of a short message: a few steps of a shared descent
+REPEATS, MANY = 30, 100
 
 
 def message_costs() -> dict[str, float]:
     """Of this rank: seconds of a short message, and per byte of rows of X.
 
-    ``message`` and ``byte`` are CPU seconds without those of waiting, ``latency`` and ``transfer`` the least
-    wall seconds of a short message and of a byte of a long one.
+    ``message`` is the CPU time of a message that nobody has to be waited for: one to this rank itself.
+    ``byte`` is CPU seconds without those of waiting. ``latency`` and ``transfer`` are the wall seconds of a
+    short message between the ranks, and the least of a byte of a long one.
     """
-    team = MpiTeam.assemble()
+    team, alone = MpiTeam.assemble(), MpiTeam.assemble(MPI.COMM_SELF)
     shard = Shard(SAMPLES // team.size, team)
     rng = np.random.default_rng(0)
     ids = np.sort(rng.choice(shard.n, NEW, replace=False))
     rows = np.ones((len(shard.mine(ids)[1]), FEATURES), dtype=np.uint8)
     long = np.ones(1 << 20)
-    latency, short = least(lambda: team.max(1.0), 10 * REPEATS)
+    head = np.ones(STEPS)
+    latency, short = (each_of(lambda team=team: team.gather(head)) for team in (team, alone))
     _, taken = least(lambda: shard.take(ids, rows), REPEATS)
     wall, _ = least(lambda: team.join(long, [len(long)] * team.size), REPEATS)
     return {
@@ -38,6 +42,17 @@ def message_costs() -> dict[str, float]:
         "latency": latency,
         "transfer": wall / (long.nbytes * team.size),
     }
+
+
+def each_of(action: Callable[[], object]) -> float:
+    """Wall seconds of a call among many, without the slow ones."""
+    found = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        for _ in range(MANY):
+            action()
+        found.append((time.perf_counter() - start) / MANY)
+    return float(np.median(found))
 
 
 def least(action: Callable[[], object], repeats: int) -> tuple[float, float]:

@@ -50,7 +50,7 @@ class Tally:
     largest: int = 0  # bytes of the largest message
     largest_verb: str = ""
     largest_now: int = 0  # the same of this outer iteration
-    waiting: float = 0.0  # CPU seconds in which it looked whether a message had come
+    waiting: float = 0.0  # CPU seconds in which it looked whether a message had come, about
     setup: float = 0.0  # CPU seconds until the engine was made
     setup_memory: float = 0.0  # those of them that the profile calls memory
     seen: set[int] = field(default_factory=set, repr=False)
@@ -132,25 +132,39 @@ def tallied() -> Iterator[Tally]:
         large = len(W) > SMALL and not inner.by_products
         tally.add_block(set(W.tolist()), keep or large)
 
-    def message(_: Messages, verb: str, __: Any, sent: int, received: int) -> None:
+    finish = Messages.finish
+
+    def counted_finish(self: Messages, verb: str, request: Any, sent: int, received: int) -> None:
         tally.messages += 1
         tally.batches += verb == "gather"
         tally.sent += sent
         tally.received += received
-        tally.largest_now = max(tally.largest_now, received)
-        if received > tally.largest:
-            tally.largest, tally.largest_verb = received, verb
+        if received > tally.largest_now:
+            tally.largest_now = received
+            if received > tally.largest:
+                tally.largest, tally.largest_verb = received, verb
+        finish(self, verb, request, sent, received)
 
     def note(_: Monitor, *, working_set: int, inner: int, **__: Any) -> None:
         memory = engines[-1].profile.seconds["memory"]
         tally.snapshot(working_set=working_set, inner=inner, memory=memory, cpu=time.process_time() - begin)
 
-    wait, make = Messages._wait, CpuEngine.__init__
+    soon, later, make = Messages._soon, Messages._later, CpuEngine.__init__
 
-    def timed_wait(self: Messages, *args: Any) -> None:
+    # Of two ranks on two cores, a clock of CPU seconds would take as long as a message. While such a rank
+    # looks again and again, CPU seconds are seconds.
+    def timed_soon(self: Messages, test: Callable[[], bool]) -> bool:
+        seconds = time.process_time if self.crowded else time.perf_counter
+        start = seconds()
+        try:
+            return soon(self, test)
+        finally:
+            tally.waiting += seconds() - start
+
+    def timed_later(self: Messages, *args: Any) -> None:
         start = time.process_time()
         try:
-            wait(self, *args)
+            later(self, *args)
         finally:
             tally.waiting += time.process_time() - start
 
@@ -167,9 +181,10 @@ def tallied() -> Iterator[Tally]:
             before(_core, "update_gradient", update),
             before(CpuEngine, "select", select),
             before(CpuEngine, "improve", improve),
-            before(Messages, "finish", message),
+            patch.object(Messages, "finish", counted_finish),
             before(Monitor, "note", note),
-            patch.object(Messages, "_wait", timed_wait),
+            patch.object(Messages, "_soon", timed_soon),
+            patch.object(Messages, "_later", timed_later),
             patch.object(CpuEngine, "__init__", timed_make),
             patch.object(profile, "time", clock),
         ):

@@ -75,12 +75,7 @@ class Messages:
     def _wait(self, verb: str, test: Callable[[], bool]) -> None:
         begin = time.perf_counter()
         if not self._soon(test):
-            waited = 0.0
-            while not test():
-                time.sleep(min(max(_SHORTEST_PAUSE, _PAUSE * waited), _LONGEST_PAUSE))
-                waited = time.perf_counter() - begin
-                if self.patience is not None:
-                    self.patience(verb, waited)
+            self._later(verb, test, begin)
         self.seconds += time.perf_counter() - begin
 
     def _soon(self, test: Callable[[], bool]) -> bool:
@@ -93,6 +88,15 @@ class Messages:
             if test():
                 return True
         return False
+
+    def _later(self, verb: str, test: Callable[[], bool], begin: float) -> None:
+        """Test between pauses until it is complete."""
+        waited = 0.0
+        while not test():
+            time.sleep(min(max(_SHORTEST_PAUSE, _PAUSE * waited), _LONGEST_PAUSE))
+            waited = time.perf_counter() - begin
+            if self.patience is not None:
+                self.patience(verb, waited)
 
     def gather(self, verb: str, mine: np.ndarray) -> np.ndarray:
         """Every rank's array, all of one shape; the first axis is the rank."""
