@@ -49,6 +49,19 @@ def faces() -> Iterator[Variant]:
         yield Variant(f"{data}, without faces", load(data), "crammer-singer", without)
 
 
+def spans() -> Iterator[Variant]:
+    auto = METHODS["auto"]
+    without = replace(auto, inner=replace(auto.inner, spans=False))
+    harder = load("satimage")
+    for problem in (
+        load("letter"),
+        load("usps"),
+        replace(harder, name="satimage, C 64, γ 1/4", C=64, gamma=0.25),
+    ):
+        yield Variant(problem.name, problem, "crammer-singer", auto)
+        yield Variant(f"{problem.name}, without spans", problem, "crammer-singer", without)
+
+
 def descent() -> Iterator[Variant]:
     auto, problem = METHODS["auto"], load("letter")
     changes = {
@@ -98,6 +111,7 @@ def c_svc() -> Iterator[Variant]:
 
 CHOICES: dict[str, Callable[[], Iterator[Variant]]] = {
     "faces": faces,
+    "spans": spans,
     "descent": descent,
     "everyone": everyone,
     "settle": settle,

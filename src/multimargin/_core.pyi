@@ -103,6 +103,7 @@ class DescentOptions:
         relax: float = 1.0,
         width: float = ...,
         faces: bool = False,
+        spans: bool = False,
         n_threads: int = 1,
         seconds: float = ...,
     ) -> None: ...

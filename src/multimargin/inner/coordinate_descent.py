@@ -47,6 +47,9 @@ class CoordinateDescent(InnerSolver):
     faces : bool
         Between sweeps, conjugate gradients over the pairs off their bounds, if those are few. This only
         accelerates: the numpy engine does without it.
+    spans : bool
+        Between sweeps, a step to the minimum over what they did and the last such step; of crammer-singer and
+        weston-watkins only. This only accelerates: the numpy engine does without it.
     finish : Finisher or None
         If a third of the sweeps (more for small blocks) does not suffice, this solves what is undecided,
         provided that it takes no longer than all updates since it was used last, and sweeps follow. This only
@@ -76,6 +79,7 @@ class CoordinateDescent(InnerSolver):
     relax: float = 1.0
     reach: float | None = None
     faces: bool = False
+    spans: bool = False
     finish: Finisher | None = None
 
     def __post_init__(self) -> None:

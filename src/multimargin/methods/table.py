@@ -40,7 +40,7 @@ METHODS: dict[str, Decomposition] = {
     # The fastest we know: all support vectors at once, exact coordinate descent in stages.
     "auto": Decomposition(
         Growing(),
-        CoordinateDescent("sort", relax=1.2, reach=0.1, faces=True, finish=InteriorPoint()),
+        CoordinateDescent("sort", relax=1.2, reach=0.1, faces=True, spans=True, finish=InteriorPoint()),
         inner_share=0.1,
         inner_floor=0.7,
         polish=100,
@@ -53,7 +53,10 @@ PARALLEL = frozenset({"pdasmc"})  # names that are for several processes only
 # Machines that need other parts under the same name: those with a box instead of a simplex; Crammer-Singer,
 # whose samples MSVMpack ranks.
 _BOX = Decomposition(
-    Growing(), CoordinateDescent("sort", relax=1.2, reach=0.1, faces=True), inner_floor=0.7, polish=100
+    Growing(),
+    CoordinateDescent("sort", relax=1.2, reach=0.1, faces=True, spans=True),
+    inner_floor=0.7,
+    polish=100,
 )
 # More or most samples become support vectors: fewer, larger rounds. If nothing couples the classes, pairs
 # (sample, class) that do not violate cannot affect the others.

@@ -221,6 +221,7 @@ class Solvers:
             staged=inner.staged,
             relax=inner.relax,
             faces=inner.faces,
+            spans=inner.spans,
             n_threads=self.options.n_threads,
             **rest,
         )

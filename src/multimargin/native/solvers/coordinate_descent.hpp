@@ -7,6 +7,7 @@
 #include "machines/machine.hpp"
 #include "solvers/face.hpp"
 #include "solvers/listed_variables.hpp"
+#include "solvers/span_step.hpp"
 #include "solvers/subproblem.hpp"
 
 namespace multimargin::solvers {
@@ -24,7 +25,7 @@ using namespace machines;
 // of a class with a small z_r hardly falls, and must not hold up all other rows.
 //
 // With `faces`, sweeps alternate with conjugate gradients over the free variables (face.hpp), as soon as those take no
-// longer than the sweeps since the last.
+// longer than the sweeps since the last. With `spans`, they alternate with steps over what they did (span_step.hpp).
 template <class Machine, class T>
 class CoordinateDescent {
  public:
@@ -87,6 +88,7 @@ class CoordinateDescent {
   // Visits the rows of order_ and keeps there those that were not optimal; returns the updates.
   Index sweep(double threshold, DescentResult& result) {
     if (o_.faces) face_.step(b_, variables_, machine_, threshold, result, interrupt_);
+    if (o_.spans) result.work += span_.step(b_, variables_, machine_, result.updates, o_.eps);
     random_.shuffle(order_.data(), static_cast<Index>(order_.size()));
     Index updates = 0;
     std::size_t kept = 0;
@@ -123,6 +125,7 @@ class CoordinateDescent {
   Interrupt interrupt_;
   ListedVariables<Machine, T> variables_;
   FaceSteps<Machine, T> face_;
+  SpanStep<Machine, T> span_;
   std::vector<Index> order_;  // rows of the next sweep
   std::vector<double> row_;   // of one sample: gradient, alpha, new alpha
 };

@@ -81,8 +81,30 @@ class ListedVariables {
     for (Index c = 0; c < s.count; ++c) variables_[s.first + c].alpha = alpha[c];
   }
 
-  // One value per variable, in the order of the gradient.
+  // One value per variable, in the order of the gradient: zeros, or the values of the variables.
   std::vector<double> zeros() const { return std::vector<double>(G_.size(), 0.0); }
+  void copy_values(std::vector<double>& out) const {
+    out.resize(G_.size());  // entries between classes stay zero
+    for (const Variable& variable : variables_) out[variable.at] = variable.alpha;
+  }
+  std::vector<double>& gradient() { return G_; }
+
+  // What `values`, in the same order, has of sample i.
+  void read_values(Index i, const std::vector<double>& values, double* out) const {
+    const Sample& s = samples_[i];
+    for (Index c = 0; c < s.count; ++c) out[c] = values[variables_[s.first + c].at];
+  }
+
+  // Leaves the part t of the step d of sample i, whose product with K the gradient has in full. Returns the work.
+  Index shorten(Index i, double t, std::vector<double>& d) {
+    Index work = 0;
+    for_variables(i, [&](const Variable& variable) {
+      double& step = d[variable.at];
+      if (step != 0.0) work += add_row(i, variable.r, (t - 1.0) * step, G_);
+      step *= t;
+    });
+    return work;
+  }
 
   // G += t h.
   void add_to_gradient(double t, const std::vector<double>& h) { add_scaled(h.data(), std::ssize(h), t, G_.data()); }

@@ -38,6 +38,7 @@ struct DescentOptions {
   double relax;  // factor of every step: 1 is the exact solve, less than 2 still descends
   double width;  // variables that a change of G by this much could move take part
   bool faces;    // conjugate gradients over the free variables between sweeps (face.hpp)
+  bool spans;    // steps over what the sweeps did, between them (span_step.hpp)
   int n_threads;
   double seconds;  // ends about when so much time has passed
 
