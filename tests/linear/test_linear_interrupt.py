@@ -102,9 +102,12 @@ def test_the_running_pass_is_kept(monkeypatch):
     X, y = rng.normal(size=(20_000, 100)).astype(np.float32), rng.integers(100, size=20_000)
     plain = LinearFit.run_pass
     delays = iter([0.05, 0.02, 0.01, 0.005, 0.002])  # a busy machine may be late
+    timers = []  # one per fit: a second one would interrupt whatever runs after the fit
 
     def run_pass(self, **options):
-        threading.Timer(next(delays), signal.raise_signal, [signal.SIGINT]).start()
+        if not timers:
+            timers.append(threading.Timer(next(delays), signal.raise_signal, [signal.SIGINT]))
+            timers[0].start()
         return plain(self, **options)
 
     monkeypatch.setattr(LinearFit, "run_pass", run_pass)
@@ -112,8 +115,10 @@ def test_the_running_pass_is_kept(monkeypatch):
     try:
         model = LinearSVC(C=0.01, on_interrupt="keep", n_threads=1)
         while len(getattr(model, "support_", y)) == len(y):
+            timers.clear()
             with pytest.warns(ConvergenceWarning, match="interrupted"):
                 model.fit(X, y)
+            timers[0].join()
     finally:
         signal.signal(signal.SIGINT, handler)
     assert len(model.trace_) == 0  # no pass was finished
