@@ -18,6 +18,9 @@ from .working_sets import Gain, Growing, MaxViolator, Practical, Random, SvmLigh
 # Niu & Yuan's DASMC: Algorithm 4 with Algorithm 3, stopped on ℓ; then its support vectors are settled.
 _DASMC = Decomposition(Practical(q=400, n_new=200), ProjectedGradient(), stop="gain", settle=True)
 
+# What "auto" descends by, with some changes for some machines.
+_DESCENT = CoordinateDescent("sort", relax=1.2, reach=0.1, faces=True)
+
 METHODS: dict[str, Decomposition] = {
     # Crammer & Singer (2001): one sample per step, active set, cooling, fixed-point update.
     "mcsvm": Decomposition(
@@ -40,7 +43,7 @@ METHODS: dict[str, Decomposition] = {
     # The fastest we know: all support vectors at once, exact coordinate descent in stages.
     "auto": Decomposition(
         Growing(),
-        CoordinateDescent("sort", relax=1.2, reach=0.1, faces=True, spans=True, finish=InteriorPoint()),
+        replace(_DESCENT, spans=True, finish=InteriorPoint()),
         inner_share=0.1,
         inner_floor=0.7,
         polish=100,
@@ -52,22 +55,17 @@ PARALLEL = frozenset({"pdasmc"})  # names that are for several processes only
 
 # Machines that need other parts under the same name: those with a box instead of a simplex; Crammer-Singer,
 # whose samples MSVMpack ranks.
-_BOX = Decomposition(
-    Growing(),
-    CoordinateDescent("sort", relax=1.2, reach=0.1, faces=True, spans=True),
-    inner_floor=0.7,
-    polish=100,
-)
+_BOX = Decomposition(Growing(), _DESCENT, inner_floor=0.7, polish=100)
 # More or most samples become support vectors: fewer, larger rounds. If nothing couples the classes, pairs
 # (sample, class) that do not violate cannot affect the others.
 _MORE = replace(
     _BOX,
     working_set=Growing(start=512, share=0.5, least=256),
-    inner=CoordinateDescent("sort", relax=1.2, reach=0.0, faces=True),
+    inner=replace(_DESCENT, reach=0.0),
 )
 _MOST = replace(_BOX, working_set=Growing(start=1024, share=1.0, least=512, everyone=0.95), inner_floor=0.5)
 VARIANTS: dict[tuple[str, str], Decomposition] = {
-    ("auto", "weston-watkins"): _BOX,
+    ("auto", "weston-watkins"): replace(_BOX, inner=replace(_DESCENT, spans=True)),
     ("auto", "lee-lin-wahba"): _MOST,
     ("auto", "msvm2"): _MOST,
     ("auto", "one-vs-rest"): _MORE,
