@@ -10,6 +10,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 import argparse
 import json
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,9 @@ settings.register_profile(
     phases=(Phase.explicit, Phase.generate, Phase.shrink),
 )
 settings.load_profile("multimargin")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a background shell sets it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REFERENCE = Path(__file__).parent / "reference" / "tiny_optima.json"
 

@@ -14,8 +14,8 @@
 // bounds goes only as far as they allow. If many would, or if the dual does not fall, nothing moves, and the next step
 // is tried after twice as many updates.
 //
-// Drift: differences of gradients have rounding errors, which grow with |t_1| and |t_2|, from step to step. The errors of
-// all steps are added up, and no step is made that could bring them near the violation that the descent has to reach.
+// Drift: differences of gradients have rounding errors, which grow with |t_1| and |t_2|, from step to step. The errors
+// of all steps are added up, and no step is made that could bring them near the violation that the descent must reach.
 #pragma once
 
 #include "base/reduce.hpp"
