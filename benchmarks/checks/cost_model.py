@@ -2,12 +2,12 @@
 
 Costs of a kernel value, an update, a selection, a proof, a block and its solution come from a fit on one
 rank. That of a message comes from a test on two ranks. What only a team does (taking the steps of other
-ranks, messages in the midst of a fit, rounds) comes from small problems on 2, 3 and 4 ranks: mnist of 5,000
-and letter of 4,000 rows. First fits of a process do not count: how long it takes to touch memory for the
-first time varies. What a fit does is counted, and does not depend on the number of ranks, but for the
-descents that ranks share: their updates and messages are counted for each number of ranks. From these the
-model predicts CPU seconds of the slowest rank (without those in which it waits) and the bytes that it
-receives, for mnist (10,000 and 20,000 rows) and letter (8,000 rows), by "auto" and "pdasmc".
+ranks, messages in the midst of a fit and of ranks that share cores, rounds) comes from small problems on 2,
+3 and 4 ranks: mnist of 5,000 and letter of 4,000 rows. First fits of a process do not count: how long it takes
+to touch memory for the first time varies. What a fit does is counted, and does not depend on the number of
+ranks, but for the descents that ranks share: their updates and messages are counted for each number of ranks.
+From these the model predicts CPU seconds of the slowest rank (without those in which it waits) and the bytes
+that it receives, for mnist (10,000 and 20,000 rows) and letter (8,000 rows), by "auto" and "pdasmc".
 
 Claims: both are within 20% at 2, 3 and 4 ranks.
 
@@ -23,6 +23,7 @@ shared descent are counted on 16 ranks, however few cores there are.
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -34,6 +35,7 @@ import numpy as np
 from multimargin.engines.cpu.layouts import Layout
 from multimargin.engines.cpu.solvers import steps_at_once
 from multimargin.kernels import RBF
+from multimargin.system.threads import own_cores
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.checks.mpi import parameters, prepared
@@ -58,6 +60,7 @@ from benchmarks.lib.turns import take_turns
 from benchmarks.workers.message_costs import message_costs, product_share
 
 OFF = 0.20
+CORES = len(own_cores())
 RANKS = (1, 2, 3, 4)
 SOLVERS = ("auto", "pdasmc")
 RUNS = (("mnist", 10_000), ("mnist", 20_000), ("letter", 8_000))
@@ -110,6 +113,7 @@ class Calibration(NamedTuple):
         ranks: int,
         shared_solve: bool = False,
         together: Together | None = None,
+        cores: float = math.inf,
     ) -> Prediction:
         """One of ``ranks`` ranks, which descend ``together`` as counted; else as in the small problem."""
         if together is None:
@@ -117,7 +121,7 @@ class Calibration(NamedTuple):
             nearest = Together() if ranks == 1 else known[max(p for p in known if p <= ranks)]
             together = replace(nearest, most=steps_at_once(ranks))
         per_round = self.per_round[solver]
-        return predict(counts, costs, ranks, per_round, together, shared_solve=shared_solve)
+        return predict(counts, costs, ranks, per_round, together, shared_solve=shared_solve, cores=cores)
 
 
 def calibrated(report: Report, repeats: int) -> tuple[Calibration, dict[str, Counts]]:
@@ -144,8 +148,8 @@ def calibrated(report: Report, repeats: int) -> tuple[Calibration, dict[str, Cou
     for s, team in own.team.items():
         print(
             f"{s}: {per_round[s]:.1f} messages in a round; on a team {team.taken * 1e6:.2f} µs per step of "
-            f"another rank, {team.message * 1e6:.1f} µs more per message, {team.round * 1e3:.2f} ms more per "
-            "round"
+            f"another rank, {team.message * 1e6:.1f} µs more per message ({team.crowded * 1e6:.1f} µs if ranks "
+            f"share cores), {team.round * 1e3:.2f} ms more per round"
         )
     print(
         f"auto descends together, {SMALL[0][1]:,} rows: "
@@ -172,7 +176,13 @@ def team_costs(own: Calibration, runs: list[Measured], solver: str) -> Team:
         for p in TEAMS:
             fit = fits[solver, p]
             counted = Together.of(fits[solver, 1], fit, p)
-            found.append((fit.work, counts.rounds, own.predict(solver, counts, costs, p, together=counted)))
+            found.append(
+                (
+                    fit.work,
+                    counts.rounds,
+                    own.predict(solver, counts, costs, p, together=counted, cores=CORES),
+                )
+            )
     return Team.of(found)
 
 
@@ -233,7 +243,7 @@ def check_run(report: Report, table: Table, text: str, found: Measured, own: Cal
         costs = own.costs(one, counts, convert, solver)
         report.keep("costs", {"run": text, "solver": solver} | asdict(costs) | {"counts": asdict(counts)})
         counted = {p: Together.of(one, fits[solver, p], p) if p > 1 else Together() for p in RANKS}
-        guesses = {p: own.predict(solver, counts, costs, p, together=counted[p]) for p in RANKS}
+        guesses = {p: own.predict(solver, counts, costs, p, together=counted[p], cores=CORES) for p in RANKS}
         known[solver] = counts, costs, guesses
         for ranks in RANKS:
             fit, guess = fits[solver, ranks], guesses[ranks]

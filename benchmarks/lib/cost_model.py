@@ -10,8 +10,9 @@ Blocks that are kept from round to round the ranks solve together: each has its 
 samples. The more ranks there are, the more updates this takes, and a message for every few of them. Both are
 counted on that number of ranks: counts do not depend on how many cores there are.
 
-What a team costs beyond that (``Team``: taking a step of another rank, a message in the midst of a fit, a
-round) no single rank shows. It is found from small problems on a few ranks, and then holds for all.
+What a team costs beyond that (``Team``: taking a step of another rank, a message in the midst of a fit, one
+of ranks that share cores, a round) no single rank shows. It is found from small problems on a few ranks, and
+then holds for all.
 """
 
 from __future__ import annotations
@@ -121,6 +122,7 @@ class Costs:
     byte: float = 0.0  # received
     message: float = 0.0
     taken: float = 0.0  # a step of another rank of a shared descent
+    crowded: float = 0.0  # more for a message of ranks that share cores
     round: float = 0.0  # on a team: whatever else a round takes
 
     @classmethod
@@ -159,6 +161,9 @@ class Prediction:
     received: float  # bytes
     messages: float
     taken: float = 0.0  # steps of other ranks
+    crowded: float = (
+        0.0  # messages of more ranks than cores: after each, caches have the data of another rank
+    )
 
     @property
     def cpu(self) -> float:
@@ -219,9 +224,16 @@ def _divided(c: Counts, cost: Costs, part: float, ranks: int) -> float:
 
 
 def predict(
-    c: Counts, cost: Costs, ranks: int, per_round: float, together: Together, *, shared_solve: bool = False
+    c: Counts,
+    cost: Costs,
+    ranks: int,
+    per_round: float,
+    together: Together,
+    *,
+    shared_solve: bool = False,
+    cores: float = math.inf,
 ) -> Prediction:
-    """One of ``ranks`` ranks.
+    """One of ``ranks`` ranks on so many cores.
 
     There are ``per_round`` messages in a round, one in a shared inner iteration, and one in an iteration of a
     shared descent.
@@ -231,12 +243,15 @@ def predict(
     blocks = cost.small_value * c.gathered / mine + cost.block_value * (c.large + c.kept / ranks)
     solve = c.inner * (cost.product / mine + cost.rest) + cost.descent * updates / ranks
     bytes_, messages, taken, talk = received(c, ranks, together, shared_solve), 0.0, 0.0, 0.0
+    crowded = 0.0
     if ranks > 1:  # one rank finds these values in its rows
         blocks += cost.row_value * c.alone / mine + cost.convert * c.converted
         messages = c.rounds * per_round + (c.inner if shared_solve else 0.0) + updates / together.batch
         taken = updates * (ranks - 1) / ranks
-        talk = cost.byte * bytes_ + cost.message * messages + cost.taken * taken + cost.round * c.rounds
-    return Prediction(divided, blocks, solve, talk, bytes_, messages, taken)
+        crowded = messages if ranks > cores else 0.0
+        talk = cost.byte * bytes_ + cost.message * messages + cost.crowded * crowded
+        talk += cost.taken * taken + cost.round * c.rounds
+    return Prediction(divided, blocks, solve, talk, bytes_, messages, taken, crowded)
 
 
 class Team(NamedTuple):
@@ -244,6 +259,7 @@ class Team(NamedTuple):
 
     taken: float = 0.0
     message: float = 0.0
+    crowded: float = 0.0
     round: float = 0.0
 
     @classmethod
@@ -254,11 +270,14 @@ class Team(NamedTuple):
         """
         seconds = np.array([cpu for cpu, _, _ in measured])
         rest = np.array([cpu - guess.cpu for cpu, _, guess in measured])
-        work = np.array([[guess.taken, guess.messages, rounds] for _, rounds, guess in measured])
+        work = np.array(
+            [[guess.taken, guess.messages, guess.crowded, rounds] for _, rounds, guess in measured]
+        )
         return cls(*nnls(work / seconds[:, None], rest / seconds)[0].tolist())
 
     def added_to(self, costs: Costs) -> Costs:
-        return replace(costs, taken=self.taken, message=costs.message + self.message, round=self.round)
+        own = self._asdict() | {"message": costs.message + self.message}
+        return replace(costs, **own)
 
 
 def seconds(p: Prediction, ranks: int, network: Network) -> float:

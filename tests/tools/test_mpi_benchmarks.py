@@ -132,12 +132,12 @@ def test_memory_of_small_blocks_is_told_from_that_of_the_last_large_one():
 
 def test_costs_of_a_team_are_found_from_what_is_left_unexplained():
     counts = [replace(COUNTS, descent=descent, rounds=rounds) for descent, rounds in ((900, 10), (200, 40))]
-    true = Team(taken=2e-3, message=1e-3, round=5e-3)
+    true = Team(taken=2e-3, message=1e-3, crowded=3e-3, round=5e-3)
     costs, measured = replace(COSTS, descent=1e-3), []
     for c in counts:
-        for ranks in (2, 4):
-            guess = predict(c, costs, ranks, 8.0, FOUR)
-            cpu = predict(c, true.added_to(costs), ranks, 8.0, FOUR).cpu
+        for ranks in (2, 3, 4):
+            guess = predict(c, costs, ranks, 8.0, FOUR, cores=2)
+            cpu = predict(c, true.added_to(costs), ranks, 8.0, FOUR, cores=2).cpu
             measured.append((cpu, c.rounds, guess))
     assert Team.of(measured) == pytest.approx(true)
     free = [(guess.cpu, rounds, guess) for _, rounds, guess in measured]
