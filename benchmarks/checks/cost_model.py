@@ -3,10 +3,10 @@
 Costs of a kernel value, an update, a selection, a proof, a block and its solution come from a fit on one
 rank. That of a message comes from a test on two ranks. What only a team does (taking the steps of other
 ranks, messages in the midst of a fit and of ranks that share cores, rounds) comes from small problems on 2,
-3 and 4 ranks: mnist of 5,000 and letter of 4,000 rows. First fits of a process do not count: how long it takes
-to touch memory for the first time varies. What a fit does is counted, and does not depend on the number of
-ranks, but for the descents that ranks share: their updates and messages are counted for each number of ranks.
-From these the model predicts CPU seconds of the slowest rank (without those in which it waits) and the bytes
+3 and 4 ranks: mnist of 5,000 and letter of 4,000 rows. First fits of a process do not count: how long it
+takes to touch memory for the first time varies. What a fit does is counted, and does not depend on the number
+of ranks, but for the descents that ranks share: their updates and messages are counted for each number of
+ranks. From these the model predicts CPU seconds of the slowest rank (without those in which it waits) and the bytes
 that it receives, for mnist (10,000 and 20,000 rows) and letter (8,000 rows), by "auto" and "pdasmc".
 
 Claims: both are within 20% at 2, 3 and 4 ranks.
@@ -148,8 +148,8 @@ def calibrated(report: Report, repeats: int) -> tuple[Calibration, dict[str, Cou
     for s, team in own.team.items():
         print(
             f"{s}: {per_round[s]:.1f} messages in a round; on a team {team.taken * 1e6:.2f} µs per step of "
-            f"another rank, {team.message * 1e6:.1f} µs more per message ({team.crowded * 1e6:.1f} µs if ranks "
-            f"share cores), {team.round * 1e3:.2f} ms more per round"
+            f"another rank, {team.message * 1e6:.1f} µs more per message ({team.crowded * 1e6:.1f} µs if "
+            f"ranks share cores), {team.round * 1e3:.2f} ms more per round"
         )
     print(
         f"auto descends together, {SMALL[0][1]:,} rows: "
