@@ -6,8 +6,8 @@ ranks, messages in the midst of a fit and of ranks that share cores, rounds) com
 3 and 4 ranks: mnist of 5,000 and letter of 4,000 rows. First fits of a process do not count: how long it
 takes to touch memory for the first time varies. What a fit does is counted, and does not depend on the number
 of ranks, but for the descents that ranks share: their updates and messages are counted for each number of
-ranks. From these the model predicts CPU seconds of the slowest rank (without those in which it waits) and the bytes
-that it receives, for mnist (10,000 and 20,000 rows) and letter (8,000 rows), by "auto" and "pdasmc".
+ranks. From these the model predicts CPU seconds of the slowest rank (without those in which it waits) and the
+bytes that it receives, for mnist (10,000 and 20,000 rows) and letter (8,000 rows), by "auto" and "pdasmc".
 
 Claims: both are within 20% at 2, 3 and 4 ranks.
 
