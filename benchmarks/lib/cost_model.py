@@ -161,9 +161,7 @@ class Prediction:
     received: float  # bytes
     messages: float
     taken: float = 0.0  # steps of other ranks
-    crowded: float = (
-        0.0  # messages of more ranks than cores: after each, caches have the data of another rank
-    )
+    crowded: float = 0.0  # messages of ranks that share cores: after each, caches have another rank's data
 
     @property
     def cpu(self) -> float:
@@ -242,8 +240,8 @@ def predict(
     divided = _divided(c, cost, c.n / ranks, ranks)
     blocks = cost.small_value * c.gathered / mine + cost.block_value * (c.large + c.kept / ranks)
     solve = c.inner * (cost.product / mine + cost.rest) + cost.descent * updates / ranks
-    bytes_, messages, taken, talk = received(c, ranks, together, shared_solve), 0.0, 0.0, 0.0
-    crowded = 0.0
+    bytes_ = received(c, ranks, together, shared_solve)
+    messages = taken = crowded = talk = 0.0
     if ranks > 1:  # one rank finds these values in its rows
         blocks += cost.row_value * c.alone / mine + cost.convert * c.converted
         messages = c.rounds * per_round + (c.inner if shared_solve else 0.0) + updates / together.batch
