@@ -30,7 +30,8 @@ from threadpoolctl import threadpool_limits
 
 from multimargin import KernelSVC
 from multimargin.engines.cpu.layouts import Layout
-from multimargin.engines.cpu.leap import Leap, _LowRankProblem
+from multimargin.engines.cpu.leap import _STEP_WORK, Leap
+from multimargin.engines.cpu.proximal_newton import ProximalModel, Solved
 from multimargin.engines.cpu.solvers import _NATIVE, Solvers
 from multimargin.inner import PairDescent, work
 from multimargin.inner.undecided_interior_point import _Undecided
@@ -61,17 +62,17 @@ class Spent(NamedTuple):
 def watched() -> Iterator[list[Spent]]:
     """What solvers spend inside of this context."""
     calls: list[Spent] = []
-    leaps: list[Leap] = []
+    steps: list[int] = []  # of the models of one leap
     originals = [
         (owner, name, getattr(owner, name))
         for owner, name in (
             (Solvers, "_sweeps"),
             (_Undecided, "minimise"),
-            (_LowRankProblem, "minimise"),
-            (Leap, "point"),
+            (ProximalModel, "minimise"),
+            (Leap, "take"),
         )
     ]
-    sweeps, interior, low_rank, point = (original for _, _, original in originals)
+    sweeps, interior, newton, take = (original for _, _, original in originals)
     pairs = _NATIVE[PairDescent.name]
 
     def descent(kind: str, original: Callable) -> Callable:
@@ -83,23 +84,26 @@ def watched() -> Iterator[list[Spent]]:
 
         return call
 
-    def steps(kind: str, original: Callable, of_a_step: Callable[[Any], float]) -> Callable:
-        def call(self: Any, *args: Any) -> int:
-            start = process_time()
-            count = original(self, *args)
-            calls.append(Spent(kind, count * of_a_step(self), count, process_time() - start))
-            return count
+    def inside(self: Any, *args: Any) -> int:
+        start = process_time()
+        count = interior(self, *args)
+        calls.append(Spent(INTERIOR, count * interior_step(self), count, process_time() - start))
+        return int(count)
 
-        return call
+    def counted(self: ProximalModel, *args: Any) -> Solved:
+        found = newton(self, *args)
+        steps.append(found.steps)
+        return found
 
-    def remembered(self: Leap, *args: Any) -> Any:
-        leaps.append(self)
-        return point(self, *args)
+    def leap(self: Leap, *args: Any) -> bool:
+        steps.clear()
+        step, start = leap_step(self), process_time()
+        moved = take(self, *args)
+        calls.append(Spent(LEAP, sum(steps) * step, sum(steps), process_time() - start))
+        return bool(moved)
 
     Solvers._sweeps, _NATIVE[PairDescent.name] = descent(SWEEPS, sweeps), descent(PAIRS, pairs)
-    _Undecided.minimise = steps(INTERIOR, interior, interior_step)
-    _LowRankProblem.minimise = steps(LEAP, low_rank, lambda of: leap_step(leaps[-1], of))
-    Leap.point = remembered
+    _Undecided.minimise, ProximalModel.minimise, Leap.take = inside, counted, leap
     try:
         yield calls
     finally:
@@ -114,9 +118,9 @@ def interior_step(of: _Undecided) -> float:
     return float((u**3).sum() + len(of.C) ** 3 / 3)
 
 
-def leap_step(leap: Leap, of: _LowRankProblem) -> float:
+def leap_step(leap: Leap) -> float:
     """Multiply-adds of one step, as ``Leap`` counts them."""
-    return leap._work(of.L.shape[1]) / work.LEAP_STEPS
+    return (leap.work(leap._factor.rank) / (leap._share * work.LEAP_STEPS) - _STEP_WORK) * work.LEAP
 
 
 def fits(full: bool) -> Iterator[tuple[str, KernelSVC, np.ndarray, np.ndarray]]:

@@ -79,26 +79,6 @@ class Counts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LowRank:
-    """When an engine may leap: solve for all samples at once, with an approximate kernel of low rank.
-
-    Parameters
-    ----------
-    most : int
-        Largest rank.
-    hopeless : float
-        No leap if what is left of the kernel makes the way from there to the optimum so many times longer.
-    max_iter : int
-        Largest number of steps.
-    """
-
-    handles: ClassVar[frozenset[str]] = frozenset({"simplex"})
-    most: int = 40
-    hopeless: float = 100.0
-    max_iter: int = 60
-
-
-@dataclass(frozen=True)
 class EngineOptions:
     """How an engine may use the machine."""
 
@@ -111,6 +91,7 @@ class EngineOptions:
     lazy_blocks: bool = False  # whether the inner solver may ask for rows of growing blocks one by one
     working_set: int | None = None  # samples of the largest working set; None if the rule asks what fits
     inner: InnerSolver | None = None  # whose work space is part of the memory budget
+    leap: bool = False  # whether the method asks for leaps
 
     def budget(self, n: int, itemsize: int, temporary_bytes: int, row: int = 0) -> Budget:
         """How the memory of a fit to ``n`` samples is divided; ``ValueError`` if there is too little.
@@ -259,7 +240,7 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def leap(self, rule: LowRank, tol: float) -> bool:
+    def leap(self, tol: float) -> bool:
         """Solve for all samples at once with an approximate kernel, if that pays now; whether anything moved.
 
         An engine that has no such method returns False.

@@ -28,7 +28,6 @@ from .base import (
     EngineOptions,
     Found,
     Improvement,
-    LowRank,
     Selection,
     Task,
     is_late,
@@ -190,7 +189,7 @@ class ReferenceEngine(Engine):
         self._rows_computed += len(W)
         return len(W) > 0
 
-    def leap(self, rule: LowRank, tol: float) -> bool:
+    def leap(self, tol: float) -> bool:
         return False
 
     def raise_costs(self) -> bool:

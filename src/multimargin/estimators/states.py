@@ -15,7 +15,6 @@ import scipy.sparse as sp
 
 from .. import kernels
 from ..engines import Mpi
-from ..engines.base import LowRank
 from ..inner import SOLVERS, InteriorPoint
 from ..linear.stream import Stream
 from ..methods.decomposition import Decomposition
@@ -33,7 +32,7 @@ _KERNELS = (
     kernels.Precomputed,
     kernels.CallableKernel,
 )
-_OTHERS = (Decomposition, InteriorPoint, LowRank, Mpi, Stream, Trace)
+_OTHERS = (Decomposition, InteriorPoint, Mpi, Stream, Trace)
 _ALL: tuple[type[Any], ...] = (*_KERNELS, *PROBLEMS.values(), *RULES, *SOLVERS, *_OTHERS)
 CLASSES = {cls.__name__: cls for cls in _ALL}
 _SPARSE = (sp.csr_array, sp.csr_matrix)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 # Multiply-adds of other methods that take as long as one unit.
 INTERIOR_POINT = 3.0  # Cholesky factors and inverses of class blocks
-LEAP = 2.0  # products and Cholesky factors of the low-rank system
+LEAP = 4.0  # products and Cholesky factors of Newton's systems
 # Steps that these methods usually take.
 INTERIOR_POINT_STEPS = 12
-LEAP_STEPS = 30
+LEAP_STEPS = 60
 
 # One descent takes at most as many units as all before it, or this many: about half a second. After that the
 # outer loop may switch to another set or method. The limit is so many times larger if the block is the whole

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..engines.base import Certificate, Engine, Found, LowRank
+from ..engines.base import Certificate, Engine, Found
 from ..inner import CoordinateDescent, InnerSolver
 from ..inner.block import Aim
 from ..problems import Problem
@@ -26,6 +26,7 @@ from ..system.typing import IntArray
 from .bias import Centred, KeptSums, NoBias, Proximal
 from .working_sets import RULES, Choice, WorkingSet
 
+LEAPS = frozenset({"simplex", "box"})  # feasible sets that a leap can handle
 _AIM = 0.95  # of tol: leaves room for rounding, so that the exact proof succeeds at the first try
 _MOST_PROOFS = 50
 _MOST_FINISHES = 5  # between two proofs
@@ -63,9 +64,9 @@ class Decomposition:
     polish : int
         Problems of at most this many samples are finally solved as one block to almost float64 accuracy, so
         that the model hardly depends on the order of the rows.
-    leap : LowRank or None
-        If the kernel is nearly of low rank, solve for all samples at once with an approximate kernel, as
-        soon as the blocks have cost as much as that will; then go on from there. An engine may do without.
+    leap : bool
+        If the kernel is nearly of low rank, solve for all samples at once with models of low rank, as soon
+        as the blocks have cost about as much as that will; then go on from there. An engine may do without.
 
     Examples
     --------
@@ -86,12 +87,12 @@ class Decomposition:
     inner_floor: float = 0.1
     settle: bool = False
     polish: int = 0
-    leap: LowRank | None = None
+    leap: bool = False
 
     def __post_init__(self) -> None:
         if self.stop not in ("psi", "gain", "gap"):
             raise ValueError(f"stop must be 'psi', 'gain' or 'gap', got {self.stop!r}.")
-        if self.inner.keeps_sums and (self.settle or self.polish or self.leap is not None):
+        if self.inner.keeps_sums and (self.settle or self.polish or self.leap):
             raise ValueError(
                 f"{self.inner!r} keeps the class sums of alpha, and settle, polish and leap do not: use it "
                 "without them."
@@ -106,9 +107,9 @@ class Decomposition:
                 f"{self.working_set.name} chooses samples one by one, and those of {problem.name} can only "
                 f"move in pairs; use {' or '.join(able)}."
             )
-        if self.leap is not None and problem.feasible_set not in self.leap.handles:
+        if self.leap and problem.feasible_set not in LEAPS:
             raise ValueError(
-                f"A leap cannot handle the {problem.feasible_set} of {problem.name}; use leap=None."
+                f"A leap cannot handle the {problem.feasible_set} of {problem.name}; use leap=False."
             )
 
     @property
@@ -239,7 +240,7 @@ class Run:
         return {"psi": proof.violation, "gain": proof.gain, "gap": proof.relative_gap}[self.method.stop]
 
     def descend(
-        self, scheme: NoBias, tol: float, stop: str, leap: LowRank | None = None, most: float = math.inf
+        self, scheme: NoBias, tol: float, stop: str, leap: bool = False, most: float = math.inf
     ) -> Status:
         """Iterate until the rule finds no violator, a limit or ``most`` rounds are met, or nothing moves.
 
@@ -250,7 +251,7 @@ class Run:
             status = self._descend(scheme, tol, stop, leap, most)
         return status
 
-    def _descend(self, scheme: NoBias, tol: float, stop: str, leap: LowRank | None, most: float) -> Status:
+    def _descend(self, scheme: NoBias, tol: float, stop: str, leap: bool, most: float) -> Status:
         engine, method, rule = self.engine, self.method, self.method.working_set
         n, still, flat, lowest, before = engine.n, 0, 0, math.inf, math.inf
         by_gap = stop == "gap"  # tol says nothing of single samples then
@@ -265,7 +266,7 @@ class Run:
                 return status
             made = engine.improve(choice.W, method.inner, aim, keep=rule.grows)
             scheme.after_step()
-            leapt = leap is not None and engine.leap(leap, tol)
+            leapt = leap and engine.leap(tol)
             still = 0 if made.moved or leapt else still + 1
             flat = 0 if falls(engine.dual, lowest) else flat + 1
             lowest = min(lowest, engine.dual)

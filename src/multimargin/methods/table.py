@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..engines.base import LowRank
 from ..inner.coordinate_descent import CoordinateDescent
 from ..inner.frank_wolfe import FrankWolfe
 from ..inner.pair_descent import PairDescent
@@ -47,7 +46,7 @@ METHODS: dict[str, Decomposition] = {
         inner_share=0.1,
         inner_floor=0.7,
         polish=100,
-        leap=LowRank(),
+        leap=True,
     ),
 }
 
@@ -65,10 +64,10 @@ _MORE = replace(
 )
 _MOST = replace(_BOX, working_set=Growing(start=1024, share=1.0, least=512, everyone=0.95), inner_floor=0.5)
 VARIANTS: dict[tuple[str, str], Decomposition] = {
-    ("auto", "weston-watkins"): replace(_BOX, inner=replace(_DESCENT, spans=True)),
+    ("auto", "weston-watkins"): replace(_BOX, inner=replace(_DESCENT, spans=True), leap=True),
     ("auto", "lee-lin-wahba"): _MOST,
     ("auto", "msvm2"): _MOST,
-    ("auto", "one-vs-rest"): _MORE,
+    ("auto", "one-vs-rest"): replace(_MORE, leap=True),
     # Only the kernel rows of samples that move are computed, so samples that do not move cost little.
     ("auto", "c-svc"): Decomposition(
         Growing(start=512, share=1.0, least=512, reach=0.7, even=True),

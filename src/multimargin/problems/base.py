@@ -155,6 +155,13 @@ class Problem(ABC):
         step = min(1.0, max(0.0, -float(G @ direction) / length)) if length > 0 else 0.0
         return np.asarray(alpha + step * direction)
 
+    def face(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> np.ndarray:
+        """Entries (n, m) of a projected point that the derivative of ``project`` at this point moves.
+
+        On them it is the identity or, if ``coupled``, the identity minus the mean of the row's entries.
+        """
+        raise NotImplementedError(f"{self.name} has no derivative of its projection of this form.")
+
     def shrink_into(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         """A feasible point near ``alpha``, which was feasible for other costs (warm start)."""
         return self.project(alpha, y, C)

@@ -27,6 +27,8 @@ from ..system.typing import FloatArray, LabelArray
 from .base import ON_BOUND, UPDATES, DualRows, Problem, one_hot
 from .flows import cheapest_flow, least_loss_bias
 
+_ROUNDING = 1e-14  # of C_i: a smaller z_ir is zero
+
 
 class CrammerSinger(Problem):
     """Formulas of the Crammer-Singer machine; see the module's head."""
@@ -58,6 +60,9 @@ class CrammerSinger(Problem):
         # Niu & Yuan (3.4): w_ir = min(ŵ_ir + λ_i, C_i δ_{r,y}); in z this is the projection [D - θ]₊ on the
         # simplex: θ = π(ρ), π(k) = (Σ_{l≤k} μ_l - C)/k, ρ the last k with μ_k > π(k), μ the sorted D.
         return coefficients(on_simplex(simplex_point(w, y, C), C), y, C)
+
+    def face(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> np.ndarray:
+        return np.asarray(simplex_point(alpha, y, C) > _ROUNDING * C[:, None])
 
     def vertex(self, G: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         rows, best = np.arange(len(y)), G.argmax(axis=1)

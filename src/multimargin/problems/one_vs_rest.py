@@ -54,6 +54,9 @@ class OneVsRest(BoxProblem):
     def project(self, w: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         return _signed(np.clip(_signed(w, y), 0.0, C[:, None]), y)
 
+    def face(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> np.ndarray:
+        return np.asarray((alpha != 0) & (np.abs(alpha) < C[:, None]))
+
     def listed(self, alpha: FloatArray, G: FloatArray, y: LabelArray, width: float) -> np.ndarray:
         return listed_in_box(alpha, self.gamma(G, y), y, width)
 

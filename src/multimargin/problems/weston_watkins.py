@@ -61,6 +61,11 @@ class WestonWatkins(BoxProblem):
         beta = np.clip(-w - t[:, None], 0.0, C[:, None])
         return self.alpha(without_own(beta, y), y)
 
+    def face(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> np.ndarray:
+        mask = (alpha < 0) & (alpha > -C[:, None])
+        mask[np.arange(len(y)), y] = True
+        return np.asarray(mask)
+
     def listed(self, alpha: FloatArray, G: FloatArray, y: LabelArray, width: float) -> np.ndarray:
         return listed_in_box(alpha, self.gamma(G, y), y, width)
 

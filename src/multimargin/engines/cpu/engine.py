@@ -24,7 +24,6 @@ from ..base import (
     EngineOptions,
     Found,
     Improvement,
-    LowRank,
     Selection,
     Task,
     is_late,
@@ -66,7 +65,6 @@ class CpuEngine(Engine):
         self.guests = None if self.shard.alone else Guests(task, self.shard)
         self.n, self.m, self.offset = self.shard.n, task.m, task.offset
         self.profile = Profile()
-        self._leap: Leap | None = None
         self._uniform = self.team.uniform and len(set(self.team.collect(options.n_threads))) == 1
         with self.profile.phase("memory"):
             self._make_rows(options)
@@ -80,6 +78,9 @@ class CpuEngine(Engine):
             self._make_blocks(options)
             parts = self.solvers, self.steps, self._uniform
             self._on_team = None if self.shard.alone else TeamImprove(self.state, *parts)
+            self._leap = Leap(self.state, self.diagonal, self.column) if options.leap else None
+            if self._leap is not None:
+                self.solvers.least_descent = min(self.solvers.least_descent, int(self._leap.next))
             if self.team.max(float(task.start is not None)):
                 with self.running():
                     self._refresh()
@@ -201,24 +202,14 @@ class CpuEngine(Engine):
             self.state.take_over(block.W, block.alpha)
             raise
 
-    def leap(self, rule: LowRank, tol: float) -> bool:
-        if self._leap is None:
-            self._leap = Leap(rule, self.state, self.diagonal)
-        late = partial(is_late, self.deadline, self.team)
-        alpha = self._leap.point(tol, self.solvers.work, self.rows.budget.finisher_bytes, self.column, late)
-        if alpha is None:
+    def leap(self, tol: float) -> bool:
+        leap, done, memory = self._leap, self.solvers.work, self.rows.budget.finisher_bytes
+        if leap is None:
             return False
-        before = self.state.alpha, self.state.G, self.state.dual
-        try:
-            self.place(alpha)
-        except KeyboardInterrupt:
-            self.state.place(before[0])
-            raise
-        if self.state.dual < before[2]:
-            return True
-        self.state.place(before[0])
-        _, self.state.G, self.state.dual = before
-        return False
+        late = partial(is_late, self.deadline, self.team)
+        moved = leap.is_due(tol, done, memory) and leap.take(tol, done, memory, self.place, late)
+        self.solvers.pause_at = leap.next
+        return moved
 
     @timed("memory")
     def promote(self, drift: float = 0.0) -> bool:

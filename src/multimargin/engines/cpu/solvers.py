@@ -41,6 +41,8 @@ class Solvers:
         self.state, self.options, self.profile = state, options, profile
         self.problem = state.problem
         self.work = 0  # so far, in the units of ``inner/work.py``
+        self.least_descent = work.LEAST_DESCENT
+        self.pause_at = math.inf  # work after which another method may take over
         self._deadline = math.inf
         self.in_python: set[str] = set()  # names of solvers that have no native form
         self._work_at_finish = 0
@@ -249,7 +251,8 @@ class Solvers:
     def _most_work(self, block: Block, alone: bool) -> int:
         """What one descent may take; ``alone`` says that no other method would finish the block."""
         whole = block.movable == self.state.n and alone
-        return max(self.work, work.LEAST_DESCENT) * (work.WHOLE_PROBLEM if whole else 1)
+        most = max(self.work, self.least_descent) * (work.WHOLE_PROBLEM if whole else 1)
+        return int(min(most, max(self.pause_at - self.work, 0.5 * self.work, self.least_descent)))
 
 
 def _exchange(block: Block) -> Callable[[FloatArray], FloatArray] | None:

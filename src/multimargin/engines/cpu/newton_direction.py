@@ -1,0 +1,180 @@
+"""Newton's direction for the proximal model of ``proximal_newton.py``.
+
+    (I + Σ_i σ_i P_i ⊗ f_i f_iᵀ) dU = -g,      U, g (p, m),   f_i the rows of F (n, p)
+
+P_i (m, m) is the derivative of the projection on the feasible rows: it is zero outside of the face of sample
+i (the entries that the projection leaves free), and on it the identity or, if the entries of a row sum to
+zero, I - 1 1ᵀ / k for k entries. The system is solved in one of two forms, whichever is less work:
+
+by columns   as it stands, with m p unknowns;
+
+by pairs     with one unknown x_ir for each free entry: dU_r = -g_r + F_rᵀ x_r, where F_r has the rows of the
+             samples whose entry r is free, and
+
+                 (F_r F_rᵀ + diag(1/σ)) x_r + λ = F_r g_r   for every class r,     Σ_r x_ir = 0.
+
+             The matrix of each class is inverted by itself. The multipliers λ, one for each sample with at
+             least two free entries, solve one more system: its matrix is the sum of the classes' inverses.
+
+Without the sums the classes are independent in both forms. The processes of a team have their own rows of F:
+by columns, the parts of the matrix are added up; by pairs, every process gets the rows of all samples with
+free entries. In both cases every process then solves the same system.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from ...system.team import Team
+from ...system.typing import FloatArray
+
+
+class NoDirectionError(Exception):
+    """A matrix is too large, or rounding has made it indefinite."""
+
+
+class SystemSize(NamedTuple):
+    """What decides between the two forms."""
+
+    members: FloatArray  # free entries of each class
+    squares: float  # Σ k² over the samples with free entries, k of them each
+    samples: float
+    rank: float  # p
+    coupled: bool
+
+    @property
+    def work(self) -> tuple[float, float]:
+        """Multiply-adds by pairs and by columns."""
+        u, p, m = self.members, self.rank, len(self.members)
+        if not self.coupled:
+            return float((u**2 * (p / 2 + u / 6)).sum()), float((u * p**2 / 2 + p**3 / 6).sum())
+        pairs = float((u**2 * (p + u) / 2).sum()) + self.samples**3 / 6
+        return pairs, self.squares * p**2 / 2 + (m * p) ** 3 / 6
+
+    @property
+    def bytes(self) -> tuple[float, float]:
+        """Bytes by pairs and by columns."""
+        u, p, m = self.members, self.rank, len(self.members)
+        rows = self.samples * p
+        if not self.coupled:
+            return 8 * (rows + 2 * float((u**2).max(initial=0.0))), 8 * (rows + 2 * p**2)
+        pairs = float((u**2 + u * p).sum()) + self.samples**2
+        return 8 * (rows + pairs), 8 * (2 * rows + 2 * (m * p) ** 2)
+
+    def by_pairs(self, memory: float) -> bool:
+        """Whether pairs are less work; a form that does not fit is not chosen."""
+        fits = [size <= memory for size in self.bytes]
+        if not any(fits):
+            raise NoDirectionError("too little memory")
+        return fits[0] and (self.work[0] <= self.work[1] or not fits[1])
+
+
+def newton_direction(
+    F: FloatArray,
+    face: np.ndarray,
+    sigma: FloatArray,
+    g: FloatArray,
+    coupled: bool,
+    team: Team,
+    memory: float = np.inf,
+) -> FloatArray:
+    """Return dU (p, m) for the faces (n, m) of the samples held here.
+
+    ``coupled`` says that the entries of a row sum to zero. Raises ``NoDirectionError`` if rounding makes a
+    matrix indefinite, or if no form fits in ``memory`` bytes.
+    """
+    count = face.sum(axis=1)
+    free = np.flatnonzero(count > coupled)
+    F, face, sigma, count = F[free], face[free], sigma[free], count[free]
+    sizes = team.sum([*face.sum(axis=0), float(count @ count), len(free)])
+    if SystemSize(sizes[:-2], sizes[-2], sizes[-1], len(g), coupled).by_pairs(memory):
+        F, face, sigma = team.join(F), team.join(face), team.join(sigma)
+        return _by_pairs(F, face, sigma, g) if coupled else _classes_by_pairs(F, face, sigma, g)
+    if coupled:
+        return _by_columns(F, face, sigma, g, team)
+    return _classes_by_columns(F, face, sigma, g, team)
+
+
+def _by_pairs(F: FloatArray, face: np.ndarray, sigma: FloatArray, g: FloatArray) -> FloatArray:
+    direction, n = -g, len(F)
+    S, rhs = np.zeros((n, n), order="F"), np.zeros(n)
+    classes = []
+    for r, of in _members(face):
+        rows = F[of]
+        factor = _factor(_pair_matrix(rows, sigma[of]))
+        b = rows @ g[:, r]
+        S[np.ix_(of, of)] += lapack.dpotri(factor, lower=1)[0]  # the lower half: members ascend
+        rhs[of] += _solve(factor, b)
+        classes.append((r, of, rows, factor, b))
+    if not classes:
+        return direction
+    multipliers = _solve(_factor(S), rhs)
+    for r, of, rows, factor, b in classes:
+        direction[:, r] += _solve(factor, b - multipliers[of]) @ rows
+    return direction
+
+
+def _classes_by_pairs(F: FloatArray, face: np.ndarray, sigma: FloatArray, g: FloatArray) -> FloatArray:
+    direction = -g
+    for r, of in _members(face):
+        rows = F[of]
+        direction[:, r] += _solve(_factor(_pair_matrix(rows, sigma[of])), rows @ g[:, r]) @ rows
+    return direction
+
+
+def _by_columns(F: FloatArray, face: np.ndarray, sigma: FloatArray, g: FloatArray, team: Team) -> FloatArray:
+    p, m = g.shape
+    count = face.sum(axis=1)
+    rows = F * np.sqrt(sigma / count)[:, None]
+    A = np.zeros((m * p, m * p), order="F")
+    for r, of in _members(face):
+        own = slice(r * p, r * p + p)
+        A[own, own] = (rows[of].T * (count[of] - 1)) @ rows[of]
+        for q in range(r):
+            both = of[face[of, q]]
+            if len(both):
+                A[own, q * p : q * p + p] = -rows[both].T @ rows[both]
+    A = team.sum(A.T).T  # in LAPACK's order
+    A.flat[:: m * p + 1] += 1.0
+    return np.ascontiguousarray(_solve(_factor(A), -g.T.ravel()).reshape(m, p).T)
+
+
+def _classes_by_columns(
+    F: FloatArray, face: np.ndarray, sigma: FloatArray, g: FloatArray, team: Team
+) -> FloatArray:
+    p, m = g.shape
+    direction = np.empty_like(g)
+    for r in range(m):
+        rows = F[face[:, r]] * np.sqrt(sigma[face[:, r]])[:, None]
+        A = np.asfortranarray(team.sum(rows.T @ rows))
+        A.flat[:: p + 1] += 1.0
+        direction[:, r] = _solve(_factor(A), -g[:, r])
+    return direction
+
+
+def _members(face: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    """The classes with free entries, and the samples that have them."""
+    members = [(r, np.flatnonzero(column)) for r, column in enumerate(face.T)]
+    return [(r, of) for r, of in members if len(of)]
+
+
+def _pair_matrix(rows: FloatArray, sigma: FloatArray) -> FloatArray:
+    """F_r F_rᵀ + diag(1/σ), the lower half."""
+    H = np.asarray(blas.dsyrk(1.0, rows.T, trans=1, lower=1))
+    H.flat[:: len(rows) + 1] += 1.0 / sigma
+    return H
+
+
+def _factor(A: FloatArray) -> FloatArray:
+    """The Cholesky factor of a matrix whose lower half is given."""
+    factor, failed = lapack.dpotrf(A, lower=1, overwrite_a=1)
+    if failed:
+        raise NoDirectionError("the matrix is not positive definite")
+    return np.asarray(factor)
+
+
+def _solve(factor: FloatArray, rhs: FloatArray) -> FloatArray:
+    return np.asarray(lapack.dpotrs(factor, rhs, lower=1)[0])

@@ -1,0 +1,171 @@
+"""The leap: when it is taken, that it goes downhill only, and fits that descent alone cannot end."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers import audit
+from leap_problems import MACHINES, wide
+from oracle import kernel_matrix
+
+from multimargin import KernelSVC
+from multimargin.engines import CpuEngine, EngineOptions
+from multimargin.engines.base import Task
+from multimargin.engines.cpu.leap import Leap
+from multimargin.engines.cpu.newton_direction import NoDirectionError
+from multimargin.engines.cpu.pivoted_cholesky import PivotedCholesky
+from multimargin.engines.cpu.proximal_newton import ProximalModel, Solved
+from multimargin.kernels import make_kernel
+from multimargin.methods.table import find_method
+from multimargin.problems import PROBLEMS
+
+AGES = 10**15  # units of work that pay for any leap
+
+
+def engine_of(X, y, C=10.0, gamma=2.0**-10, kernel="rbf", machine="crammer-singer", leap=True, cache=200):
+    k = make_kernel(kernel, degree=3, gamma=gamma, coef0=0.0).resolve(X, None)
+    costs = C * np.random.default_rng(1).uniform(0.5, 1.5, len(y))
+    task = Task(PROBLEMS[machine](int(y.max()) + 1), k, X, y, costs)
+    return CpuEngine(task, EngineOptions(cache_bytes=cache << 20, block_share=0.3, leap=leap))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+def test_leap_ends_at_the_optimum_of_the_exact_kernel(machine, kernel):
+    X, y = wide()
+    e = engine_of(X, y, gamma=0.05, kernel=kernel, machine=machine)
+    e.solvers.work = AGES
+    assert e.leap(1e-3)
+    assert e.prove().violation <= 1e-3
+
+
+def test_engine_that_was_not_asked_does_not_leap():
+    X, y = wide(60)
+    e = engine_of(X, y, leap=False)
+    e.solvers.work = AGES
+    assert not e.leap(1e-3)
+
+
+def test_leap_waits_until_it_is_paid_for():
+    X, y = wide()
+    e = engine_of(X, y)
+    assert not e.leap(1e-3)
+    e.solvers.work = int(e._leap.next) - 1
+    assert not e.leap(1e-3)
+    e.solvers.work = AGES
+    assert e.leap(1e-3)
+    assert not e.leap(1e-3)  # nothing violates
+    assert not e.leap(1e-6)  # the next one is not paid for
+    e.solvers.work += int(e._leap.next) - AGES + 1
+    assert e.leap(1e-6)
+    assert e.prove().violation <= 1e-6
+
+
+def test_factor_goes_as_far_as_it_is_paid_for():
+    X, y = wide(2000, d=8)
+    e = engine_of(X, y, gamma=0.02, cache=2000)
+    ranks = []
+    while not e.leap(1e-3):
+        assert e._leap.next > e.solvers.work
+        ranks.append(e._leap._factor.rank)
+        e.solvers.work = int(e._leap.next) + 1
+    assert len(ranks) > 3
+    assert ranks == sorted(ranks)
+    assert e.prove().violation <= 1e-3
+
+
+def test_no_factor_if_nothing_violates(monkeypatch):
+    X, y = wide(60)
+    e = engine_of(X, y)
+    e.solvers.work = AGES
+    monkeypatch.setattr(PivotedCholesky, "grow", None)
+    assert not e.leap(1e3)
+
+
+def test_no_leap_if_the_kernel_is_zero():
+    X, y = wide(60)
+    e = engine_of(np.zeros_like(X), y, kernel="linear")
+    e.solvers.work = AGES
+    assert not e.leap(1e-3)
+    assert e._leap.next == np.inf
+
+
+def test_no_leap_without_memory(monkeypatch):
+    X, y = wide(2000)
+    e = engine_of(X, y)
+    e.solvers.work = AGES
+    monkeypatch.setattr(type(e.rows.budget), "finisher_bytes", 10**6)
+    assert not e.leap(1e-3)
+    assert not e.state.alpha.any()
+
+
+def test_leap_goes_downhill_only(monkeypatch):
+    X, y = wide(60)
+    e = engine_of(X, y)
+    e.solvers.work = AGES
+    uphill = -1e-3 * (np.eye(6)[y] - 1 / 6)
+    monkeypatch.setattr(ProximalModel, "minimise", lambda self, at, eps, U, *_: Solved(uphill, U, 3))
+    G = e.state.G.copy()
+    assert not e.leap(1e-3)
+    assert e.dual == 0
+    np.testing.assert_array_equal(e.state.G, G)
+    assert not e.state.alpha.any()
+    assert e._leap.next == np.inf  # not again
+
+
+def test_leap_without_a_direction_keeps_the_point(monkeypatch):
+    X, y = wide(60)
+    e = engine_of(X, y)
+    e.solvers.work = AGES
+
+    def fail(*_):
+        raise NoDirectionError
+
+    monkeypatch.setattr(ProximalModel, "minimise", fail)
+    assert not e.leap(1e-3)
+    assert not e.state.alpha.any()
+
+
+def test_interrupted_leap_keeps_the_point(monkeypatch):
+    X, y = wide(60)
+    e = engine_of(X, y)
+    e.solvers.work = AGES
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(e, "_refresh", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        e.leap(1e-3)
+    assert not e.state.alpha.any()
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_fit_that_descent_alone_cannot_end(machine, monkeypatch):
+    """Descent takes minutes here; the leap is what ends it, long before the time limit."""
+    taken = []
+    take = Leap.take
+    monkeypatch.setattr(Leap, "take", lambda self, *args: taken.append(take(self, *args)) or taken[-1])
+    X, y = wide(1500)
+    model = KernelSVC(C=100.0, gamma=2.0**-10, machine=machine, time_limit=60).fit(X, y)
+    assert any(taken)
+    audit(model, kernel_matrix("rbf", X, gamma=2.0**-10), y, 100.0, tol=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", MACHINES)
+def test_fit_that_leaps_finds_the_optimum_of_descent(machine):
+    X, y = wide(600)
+    auto = find_method("auto", "auto", machine)
+    models = [
+        KernelSVC(gamma=2.0**-6, machine=machine, solver=replace(auto, leap=leap)).fit(X, y)
+        for leap in (True, False)
+    ]
+    assert models[0].dual_objective_ == pytest.approx(models[1].dual_objective_, rel=1e-4)
+
+
+@pytest.mark.parametrize("machine", ["lee-lin-wahba", "msvm2"])
+def test_machines_without_a_leap_say_so(machine):
+    solver = replace(find_method("auto", "auto", machine), leap=True)
+    with pytest.raises(ValueError, match="leap=False"):
+        KernelSVC(machine=machine, solver=solver).fit(*wide(60))
