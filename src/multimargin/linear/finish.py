@@ -44,15 +44,14 @@ class Finish:
 
     def run(self, tol: float, gap_tol: float = 0.0) -> Status | None:
         """Newton steps, until the violation is at most ``tol``; the limit that stopped them, if one did."""
-        fit, data = self._fit, self._fit.data
+        fit = self._fit
         self._due, self._status = 2.0 * max(self._due, fit.visits), None
-        with blas_threads(fit.options.n_threads if data.work > self._tuning.parallel_work else 1):
-            alpha = fit.alpha().toarray()
-            point = ProximalNewton(data.X, data.y, data.C, alpha, data.constant, self._tuning)
+        with blas_threads(fit.options.n_threads if fit.data.work > self._tuning.parallel_work else 1):
+            point = ProximalNewton(fit)
             try:
                 self._step_on(point, tol, gap_tol)
             finally:  # after Ctrl-C, too
-                fit.set_dual(sp.csr_array(point.alpha()))
+                fit.set_dual(sp.csr_array(point.alpha))
         return self._status
 
     def _step_on(self, point: ProximalNewton, tol: float, gap_tol: float) -> None:
@@ -69,7 +68,7 @@ class Finish:
                 gap=point.gap,
                 working_set=visits,
                 inner=point.undecided,
-                support=point.support,
+                support=self._fit.support(),
             )
             self._status = self._status or status
 

@@ -27,6 +27,8 @@ from ..system.typing import FloatArray, LabelArray
 from .base import ON_BOUND, UPDATES, DualRows, Problem, one_hot
 from .flows import cheapest_flow, least_loss_bias
 
+_ROUNDING = 1e-14  # of C_i: z_{i,y} = C_i - α_{i,y} is not exact
+
 
 class CrammerSinger(Problem):
     """Formulas of the Crammer-Singer machine; see the module's head."""
@@ -106,6 +108,17 @@ class CrammerSinger(Problem):
         scale = _row_scale(alpha[np.arange(len(y)), y], C)
         return coefficients(-alpha * scale[:, None], y, C)
 
+    def shrink_sparse_into(self, alpha: sp.csr_array, y: LabelArray, C: FloatArray) -> sp.csr_array:
+        entries, own = alpha.tocoo(), np.zeros(len(y))
+        is_own = entries.col == y[entries.row]
+        own[entries.row[is_own]] = entries.data[is_own]
+        total = np.bincount(entries.row, np.where(is_own, 0.0, -entries.data), len(y))
+        return alpha.multiply(_row_scale(np.where(own > 0, total, 0.0), C)[:, None]).tocsr()
+
+    def face(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> np.ndarray:
+        free = simplex_point(alpha, y, C) > _ROUNDING * C[:, None]
+        return np.asarray(free & (np.count_nonzero(free, axis=1) > 1)[:, None])
+
 
 def simplex_point(alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
     """z_i = C_i e_y - α_i."""
@@ -117,10 +130,15 @@ def simplex_point(alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray
 def on_simplex(D: FloatArray, C: FloatArray) -> FloatArray:
     """The nearest points with z ≥ 0, Σ_r z_r = C_i, row by row."""
     D = D - D.max(axis=1, keepdims=True)  # avoids cancellation and does not change the answer
+    near = D > -C[:, None]  # all others get nothing
+    z = np.where(near, C[:, None], 0.0)
+    some = np.flatnonzero(np.count_nonzero(near, axis=1) > 1)
+    D, C = D[some], C[some]
     mu = -np.sort(-D, axis=1)
     pi = (np.cumsum(mu, axis=1) - C[:, None]) / np.arange(1, D.shape[1] + 1)
     theta = pi[np.arange(len(D)), np.count_nonzero(mu > pi, axis=1) - 1]
-    return np.asarray(np.maximum(D - theta[:, None], 0.0))
+    z[some] = np.maximum(D - theta[:, None], 0.0)
+    return z
 
 
 def coefficients(z: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
@@ -130,15 +148,6 @@ def coefficients(z: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
     alpha[rows, y] = 0.0
     alpha[rows, y] = np.minimum(-alpha.sum(axis=1), C)
     return np.asarray(alpha + 0.0)  # no negative zeros
-
-
-def shrink_sparse_into(alpha: sp.csr_array, y: LabelArray, C: FloatArray) -> sp.csr_array:
-    """``CrammerSinger.shrink_into`` for a sparse ``alpha``; the entries at the labels do not count."""
-    entries, own = alpha.tocoo(), np.zeros(len(y))
-    is_own = entries.col == y[entries.row]
-    own[entries.row[is_own]] = entries.data[is_own]
-    total = np.bincount(entries.row, np.where(is_own, 0.0, -entries.data), len(y))
-    return alpha.multiply(_row_scale(np.where(own > 0, total, 0.0), C)[:, None]).tocsr()
 
 
 def _row_scale(own: FloatArray, C: FloatArray) -> FloatArray:
