@@ -24,8 +24,19 @@ class Finish:
     def __init__(self, fit: LinearFit, monitor: Monitor) -> None:
         self._fit, self._monitor, self._tuning = fit, monitor, fit.options.tuning
         self._allowed = fit.alone and fit.options.takes_newton_steps and self._is_small()
-        self._due = self._tuning.newton_after * fit.n if self._allowed else math.inf
+        self._due = self._first_passes() * fit.n if self._allowed else math.inf
         self._status: Status | None = None
+
+    def _first_passes(self) -> float:
+        """Passes before the first attempt.
+
+        With a squared loss Newton's method is sure to need only a few steps, each as dear as some passes per
+        feature. So passes get as much time as these steps would take.
+        """
+        data, tuning = self._fit.data, self._tuning
+        if data.problem.ridge(data.C) is None:
+            return tuning.newton_after
+        return min(max(tuning.newton_share * data.X.shape[1], tuning.newton_least), tuning.newton_after)
 
     def _is_small(self) -> bool:
         """Whether dense arrays of scores and of weights fit in memory, and Newton's matrix may be small."""
