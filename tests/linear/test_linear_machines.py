@@ -217,7 +217,7 @@ def test_repeatable_and_certified_gap(machine, loss, digits):
     first, second = (LinearSVC(machine, loss=loss, random_state=3).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(first.coef_, second.coef_)
     rough = LinearSVC(machine, loss=loss, tol=1e-9, gap_tol=1e-2).fit(X, y)
-    assert rough.status_ is Status.WITHIN_GAP
+    assert rough.status_.converged
     assert audit_linear(rough, X, y, 1.0).gap <= 1e-2 * rough.primal_objective_
 
 

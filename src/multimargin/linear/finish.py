@@ -15,7 +15,7 @@ from ..run.monitor import Monitor
 from ..solution import Status
 from ..system.threads import blas_threads
 from .descent import LinearFit
-from .proximal import ProximalNewton
+from .proximal import ProximalNewton, sparse_rows
 
 
 class Finish:
@@ -62,7 +62,7 @@ class Finish:
             try:
                 self._step_on(point, tol, gap_tol)
             finally:  # after Ctrl-C, too
-                fit.set_dual(sp.csr_array(point.alpha))
+                fit.set_dual(sparse_rows(point.alpha))
         return self._status
 
     def _step_on(self, point: ProximalNewton, tol: float, gap_tol: float) -> None:

@@ -69,12 +69,12 @@ class ProximalNewton:
         newton = _Newton(self, self.sigma)
         finished = newton.solve(max(_SHARE * self.violation, _TOL_SHARE * tol), goes_on)
         before, self.undecided = (self.alpha, self.dual, self.violation), newton.undecided
-        self.fit.set_dual(sp.csr_array(newton.alpha))
+        self.fit.set_dual(sparse_rows(newton.alpha))
         self._take(newton.alpha)
         level = self.dual <= before[1] + _ROUNDING * abs(before[1]) and self.violation < before[2]
         better = falls(self.dual, before[1]) or level
         if not better:
-            self.fit.set_dual(sp.csr_array(before[0]))
+            self.fit.set_dual(sparse_rows(before[0]))
             self._take(before[0])
         if self.ridge is not None:
             return better and not newton.too_large
@@ -105,6 +105,14 @@ class ProximalNewton:
         """Samples with their constant feature."""
         X = self.X[ids].toarray() if sp.issparse(self.X) else self.X[ids]
         return np.hstack([X, np.full((len(ids), 1), self.constant)]) if self.constant else X
+
+
+def sparse_rows(alpha: FloatArray) -> sp.csr_array:
+    """The same as CSR: half the time of SciPy's way over coordinates."""
+    used = alpha != 0
+    ends = np.concatenate([[0], np.cumsum(np.count_nonzero(used, axis=1))])
+    columns = np.broadcast_to(np.arange(alpha.shape[1], dtype=np.int32), alpha.shape)
+    return sp.csr_array((alpha[used], columns[used], ends), shape=alpha.shape)
 
 
 class _Newton:
@@ -139,7 +147,9 @@ class _Newton:
     def _at(self, scores: FloatArray) -> FloatArray:
         """α(W)."""
         point = self.point
-        return point.problem.project((self.start - scores) * self.t[:, None], point.y, point.C)
+        moved = self.start - scores
+        moved *= self.t[:, None]
+        return point.problem.project(moved, point.y, point.C)
 
     def _direction(self, g: FloatArray, alpha: FloatArray) -> FloatArray | None:
         """-M⁻¹ g; None if M would be too large."""

@@ -54,7 +54,12 @@ class OneVsRest(BoxProblem):
         return _signed(G, y)
 
     def project(self, w: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
-        return _signed(np.clip(_signed(w, y), 0.0, self.bound(C)[:, None]), y)
+        own = np.arange(len(y)), y
+        alpha = np.minimum(w, 0.0)
+        alpha[own] = np.maximum(w[own], 0.0)
+        if np.isfinite(most := self.bound(C)).all():
+            np.clip(alpha, -most[:, None], most[:, None], out=alpha)
+        return alpha
 
     def listed(self, alpha: FloatArray, G: FloatArray, y: LabelArray, width: float) -> np.ndarray:
         return listed_in_box(alpha, self.gamma(G, y), y, width)

@@ -48,6 +48,9 @@ class SquaredOneVsRest(OneVsRest):
         gap = np.where(beta >= 2.0 * C * gamma, C * gamma**2, beta * (gamma - 0.25 * beta / C))
         return self._violation(beta, gamma, rows.C), np.asarray(gap.sum(axis=1))
 
+    def face(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> np.ndarray:
+        return alpha != 0
+
     def best_bias(
         self,
         S: FloatArray,
