@@ -137,6 +137,7 @@ class LinearFit:
         self._hoped = 0.0  # the dual if steps of different processes only added up
         self.visits = 0
         self.proved_gap = 0.0  # in the last proof
+        self._proof: Proof | None = None  # of the dual as it is, with its weights in ``exact``
         if data.alpha is not None:
             self.set_dual(data.alpha)
         self._shared: SharedWeights | None = None
@@ -172,6 +173,7 @@ class LinearFit:
 
     def set_dual(self, alpha: sp.csr_array) -> None:
         """Go to another dual point; the weights follow with the next proof."""
+        self._proof = None
         self.problem.set_dual(
             alpha.indptr.astype(np.int64, copy=False),
             alpha.indices.astype(np.int32, copy=False),
@@ -182,6 +184,7 @@ class LinearFit:
         self, *, over_all: bool, threshold: float = 0.0, relax: float = 1.0, margin: float = math.inf
     ) -> Pass:
         """One pass; the weights and the dual move."""
+        self._proof = None
         rule = PassRule(over_all, threshold, relax, margin, self.options.shuffle)
         if self.rounds is None:
             self.native.begin(*rule)
@@ -231,8 +234,8 @@ class LinearFit:
             classes[:] = self.team.sum(classes)
 
     def prove(self) -> Proof:
-        """The proof that a run ends with, or goes on from."""
-        return self.measure_exactly()
+        """The proof that a run ends with, or goes on from: the last measurement, if nothing moved since."""
+        return self._proof or self.measure_exactly()
 
     def measure_exactly(self) -> Proof:
         """Measure all samples with weights rebuilt from the dual in float64."""
@@ -242,10 +245,12 @@ class LinearFit:
         half = 0.5 * _core.squared_norm(self.exact, self.options.n_threads)
         self.dual = self._last_dual = self._hoped = half + conjugate
         self.proved_gap = gap
-        return Proof(self.team.max(violation), half + loss, gap)
+        self._proof = Proof(self.team.max(violation), half + loss, gap)
+        return self._proof
 
     def take_over_proof(self) -> None:
         """Go on with the weights of the last proof."""
+        self._proof = None
         if self._shared is not None:
             self._shared.round_exact()
         elif self.exact is not self.weights:

@@ -15,7 +15,7 @@ from ..run.monitor import Monitor
 from ..solution import Status
 from ..system.threads import blas_threads
 from .descent import LinearFit
-from .proximal import ProximalNewton, sparse_rows
+from .proximal import ProximalNewton
 
 
 class Finish:
@@ -36,7 +36,7 @@ class Finish:
         data, tuning = self._fit.data, self._tuning
         if data.problem.ridge(data.C) is None:
             return tuning.newton_after
-        return min(max(tuning.newton_share * data.X.shape[1], tuning.newton_least), tuning.newton_after)
+        return min(max(tuning.newton_share * int(data.X.shape[1]), tuning.newton_least), tuning.newton_after)
 
     def _is_small(self) -> bool:
         """Whether dense arrays of scores and of weights fit in memory, and Newton's matrix may be small."""
@@ -58,11 +58,7 @@ class Finish:
         fit = self._fit
         self._due, self._status = 2.0 * max(self._due, fit.visits), None
         with blas_threads(fit.options.n_threads if fit.data.work > self._tuning.parallel_work else 1):
-            point = ProximalNewton(fit)
-            try:
-                self._step_on(point, tol, gap_tol)
-            finally:  # after Ctrl-C, too
-                fit.set_dual(sparse_rows(point.alpha))
+            self._step_on(ProximalNewton(fit), tol, gap_tol)
         return self._status
 
     def _step_on(self, point: ProximalNewton, tol: float, gap_tol: float) -> None:

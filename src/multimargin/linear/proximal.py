@@ -69,8 +69,12 @@ class ProximalNewton:
         newton = _Newton(self, self.sigma)
         finished = newton.solve(max(_SHARE * self.violation, _TOL_SHARE * tol), goes_on)
         before, self.undecided = (self.alpha, self.dual, self.violation), newton.undecided
-        self.fit.set_dual(sparse_rows(newton.alpha))
-        self._take(newton.alpha)
+        try:
+            self.fit.set_dual(sparse_rows(newton.alpha))
+            self._take(newton.alpha)
+        except KeyboardInterrupt:
+            self.fit.set_dual(sparse_rows(self.alpha))
+            raise
         level = self.dual <= before[1] + _ROUNDING * abs(before[1]) and self.violation < before[2]
         better = falls(self.dual, before[1]) or level
         if not better:

@@ -56,7 +56,7 @@ class Tuning:
     # When proximal Newton steps take over (proximal.py, finish.py).
     newton_after: int = 100  # Passes that come first.
     newton_share: float = 0.25  # With a squared loss, so many passes per feature are enough,
-    newton_least: int = 5  # but at least so many come first.
+    newton_least: int = 4  # but at least so many come first.
     newton_values: int = 10_000_000  # Most values of an array with one per sample and class, or feature.
     newton_features: int = 100_000  # Most weights, or samples times classes, whichever is fewer.
     newton_unknowns: int = 3_000  # Most rows of Newton's matrix.

@@ -49,7 +49,7 @@ class SquaredOneVsRest(OneVsRest):
         return self._violation(beta, gamma, rows.C), np.asarray(gap.sum(axis=1))
 
     def face(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> np.ndarray:
-        return alpha != 0
+        return np.asarray(alpha != 0)
 
     def best_bias(
         self,
