@@ -120,7 +120,8 @@ class LinearSVC(LinearStream):
         The labels.
     coef_ : ndarray of shape (m, n_features), or (1, n_features) for two classes
         Weights of each class; for two classes those of ``classes_[1]`` minus those of ``classes_[0]``, as in
-        scikit-learn. It may be replaced: predictions and ``partial_fit`` use what it holds.
+        scikit-learn (of "one-vs-rest" twice as much: both binary machines count). It may be replaced:
+        predictions and ``partial_fit`` use what it holds.
     intercept_ : ndarray of shape (m,), or (1,) for two classes
         Intercept of each class (zeros without ``fit_intercept``).
     support_ : ndarray of shape (n_SV,)
