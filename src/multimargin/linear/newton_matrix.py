@@ -16,6 +16,8 @@ from scipy.linalg import lapack
 
 from ..system.typing import FloatArray
 
+_ROWS = 8192  # multiplied at a time
+
 
 def direction(
     g: FloatArray, X: FloatArray, free: np.ndarray, t: FloatArray, *, sums_to_zero: bool, most: int
@@ -44,11 +46,11 @@ def _by_class(g: FloatArray, X: FloatArray, free: np.ndarray, t: FloatArray, mos
         if not len(ids):
             step[:, r] = -g[:, r]
             continue
-        A = X[ids] * np.sqrt(t[ids])[:, None]
         if len(ids) < len(g):
+            A = X[ids] * np.sqrt(t[ids])[:, None]
             step[:, r] = A.T @ _solved(A @ A.T, A @ g[:, r]) - g[:, r]
         else:
-            step[:, r] = -_solved(A.T @ A, g[:, r])
+            step[:, r] = -_solved(_gram(X, ids, t[ids]), g[:, r])
     return step
 
 
@@ -58,13 +60,11 @@ def by_weights(g: FloatArray, X: FloatArray, free: np.ndarray, k: np.ndarray, t:
     M = np.zeros((g.size, g.size), order="F")
     for a in range(m):
         with_a, part = np.flatnonzero(free[:, a]), slice(a * p, a * p + p)
-        A = X[with_a] * np.sqrt(t[with_a] * (1.0 - 1.0 / k[with_a]))[:, None]
-        M[part, part] = A.T @ A
+        M[part, part] = _gram(X, with_a, t[with_a] * (1.0 - 1.0 / k[with_a]))
         for b in range(a):
             both = with_a[free[with_a, b]]
             if len(both):
-                A = X[both] * np.sqrt(t[both] / k[both])[:, None]
-                M[part, b * p : b * p + p] = -(A.T @ A)
+                M[part, b * p : b * p + p] = -_gram(X, both, t[both] / k[both])
     return -_solved(M, g.T.ravel()).reshape(m, p).T
 
 
@@ -78,6 +78,17 @@ def by_moves(g: FloatArray, X: FloatArray, free: np.ndarray, k: np.ndarray, t: F
     by_sample = np.zeros((len(k), g.shape[1]))
     np.add.at(by_sample, of, Q * moved[:, None])
     return np.asarray(A.T @ by_sample - g)
+
+
+def _gram(X: FloatArray, ids: np.ndarray, factor: FloatArray) -> FloatArray:
+    """Σ_i factor_i x_i x_iᵀ over the samples ``ids``; a few of their rows are copied at a time."""
+    total = np.zeros((X.shape[1], X.shape[1]))
+    root = np.sqrt(factor)
+    for first in range(0, len(ids), _ROWS):
+        part = slice(first, first + _ROWS)
+        A = X[ids[part]] * root[part, None]
+        total += A.T @ A
+    return total
 
 
 def _solved(M: FloatArray, rhs: FloatArray) -> FloatArray:

@@ -57,7 +57,7 @@ class Tuning:
     newton_after: int = 100  # Passes that come first.
     newton_share: float = 0.25  # With a squared loss, so many passes per feature are enough,
     newton_least: int = 4  # but at least so many come first.
-    newton_values: int = 10_000_000  # Most values of an array with one per sample and class, or feature.
+    newton_values: int = 50_000_000  # Most values of an array with one per sample and class, or feature.
     newton_features: int = 100_000  # Most weights, or samples times classes, whichever is fewer.
     newton_unknowns: int = 3_000  # Most rows of Newton's matrix.
     first_sigma: float = 1000.0  # The first σ times the mean |x|², at most the largest cost.
