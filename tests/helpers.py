@@ -40,6 +40,12 @@ ENGINES = {
 }
 
 
+def machine_of(model):
+    """The oracle's name of a model's machine."""
+    squared = getattr(model, "loss", "hinge") == "squared_hinge"
+    return f"squared-{model.machine}" if squared else model.machine
+
+
 def audit(model, K, y, C, tol=None):
     """Check a fitted model's certificates against the oracle's and return the oracle's.
 
@@ -49,7 +55,7 @@ def audit(model, K, y, C, tol=None):
     """
     n = len(y)
     C = np.broadcast_to(np.asarray(C, dtype=float), (n,))
-    machine, free = model.machine, has_free_bias(model)
+    machine, free = machine_of(model), has_free_bias(model)
     labels, alpha = codes(model, y), full_alpha(model, n)
     assert (np.diff(model.support_) > 0).all()
     assert np.abs(dense(model.dual_coef_)).max(axis=1, initial=0).all()

@@ -249,6 +249,23 @@ class Squares:
         return np.maximum(missing, -missing * (beta > C[:, None] * ZERO_SHARE)).max(axis=1)
 
 
+class SeparateSquares(Squares):
+    """C_i sum_r [shortfall_r]_+^2; multipliers are not bounded above, and beta_r = 2 C_i [shortfall_r]_+."""
+
+    @staticmethod
+    def loss(short, pair, C):
+        return C * (np.maximum(short, 0) ** 2).sum(axis=1)
+
+    @classmethod
+    def gain(cls, short, beta, pair, C):
+        return cls.loss(short, pair, C) + (beta**2).sum(axis=1) / (4 * C) - (beta * short).sum(axis=1)
+
+    @staticmethod
+    def violation(short, beta, pair, C):
+        missing = short - beta / (2 * C[:, None])
+        return np.maximum(missing, -missing * (beta > C[:, None] * ZERO_SHARE)).max(axis=1)
+
+
 class Machine(NamedTuple):
     """A machine: its margins, what missing them costs, and c_i / C_i as a function of the number of classes
     (g_i / c_i is the gap in units of the margin)."""
@@ -266,6 +283,8 @@ MACHINES = {
     "one-vs-rest": Machine(Signed, Sum, lambda m: m),
     "c-svc": Machine(Signed, Sum, lambda m: 1),  # one column of scores
 }
+LINEAR_ONLY = {"squared-one-vs-rest": Machine(Signed, SeparateSquares, lambda m: m)}
+ALL_MACHINES = MACHINES | LINEAR_ONLY
 
 
 # -- the judge ------------------------------------------------------------------------------------------
@@ -314,7 +333,7 @@ def certify(K, y, alpha, C, machine="crammer-singer", bias=None):
     primal, which comes from the losses alone.
     """
     n, m = alpha.shape
-    margin, cost, gap_scale = MACHINES[machine]
+    margin, cost, gap_scale = ALL_MACHINES[machine]
     C, y = np.broadcast_to(np.asarray(C, dtype=float), (n,)), np.asarray(y)
     S = K @ alpha
     if isinstance(bias, str):
@@ -339,7 +358,7 @@ def certify(K, y, alpha, C, machine="crammer-singer", bias=None):
 def assert_feasible(alpha, y, C, atol=1e-9, machine="crammer-singer", free=False):
     """alpha is a point of the dual to rounding: rows relative to C_i, with a free bias columns to all C_i."""
     n = len(alpha)
-    margin, cost, _ = MACHINES[machine]
+    margin, cost, _ = ALL_MACHINES[machine]
     C, y = np.broadcast_to(np.asarray(C, dtype=float), (n,)), np.asarray(y)
     assert np.isfinite(alpha).all()
     beta = margin.lower(alpha, y)
@@ -353,7 +372,7 @@ def assert_feasible(alpha, y, C, atol=1e-9, machine="crammer-singer", free=False
 
 def bounded_samples(alpha, y, C, machine="crammer-singer"):
     """Which samples have a multiplier, or a sum of multipliers, at its bound: the "BSV" of publications."""
-    margin, cost, _ = MACHINES[machine]
+    margin, cost, _ = ALL_MACHINES[machine]
     load, C = cost.load(margin.lower(alpha, np.asarray(y))), np.broadcast_to(C, len(alpha))
     return (load >= (1 - ZERO_SHARE) * C[:, None]).any(axis=1)
 
@@ -361,7 +380,7 @@ def bounded_samples(alpha, y, C, machine="crammer-singer"):
 def random_point(machine, y, m, C, rng, most=3.0):
     """A feasible alpha without a free bias, a third of the pairs at zero; where each has a bound a third
     is there, where there is none they are at most ``most`` times C_i."""
-    margin, cost, _ = MACHINES[machine]
+    margin, cost, _ = ALL_MACHINES[machine]
     share = np.clip(rng.uniform(-1, 2, (len(y), m)), 0, 1) * margin.pairs(y, m)
     load = cost.load(share)
     share *= most if load.shape[1] == 0 else 1 / np.maximum(load, 1).max(axis=1, keepdims=True)
@@ -413,7 +432,7 @@ def solve(K, y, C, machine="crammer-singer", free=False, m=None):
     """
     y = np.asarray(y)
     n, m = len(y), 1 if machine == "c-svc" else int(np.max(y)) + 1 if m is None else m
-    margin, cost, _ = MACHINES[machine]
+    margin, cost, _ = ALL_MACHINES[machine]
     C = np.broadcast_to(np.asarray(C, dtype=float), (n,))
     rows, classes = np.nonzero(margin.pairs(y, m))
     pairs = len(rows)

@@ -1,8 +1,9 @@
 """LinearSVC at its defaults on standardised data that coordinate descent alone does not solve.
 
 C = 1 and C = 100, with scikit-learn's four small sets and those of the data folder; a9a as it is. The claim:
-every fit converges to tol 1e-3 within 1,000 passes, proved in float64. The short form leaves out the sets
-that take seconds. Exit status 1 if a fit does not converge.
+every fit converges to tol 1e-3 within 1,000 passes, proved in float64. --machine takes another machine. The
+short form leaves out the sets that take seconds, one of them made: 20,000 dense rows of 200 features, 40 of
+which say something, as scikit-learn makes them. Exit status 1 if a fit does not converge.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ STORED = ("glass", "vowel", "segment", "satimage")
 LARGER = ("letter", "shuttle", "usps", "isolet", "a9a")
 MOST_ROWS = 20_000  # of dense sets
 COSTS = (1.0, 100.0)
+MACHINES = ("crammer-singer", "weston-watkins", "one-vs-rest")
 
 
 def problems(full: bool) -> Iterator[tuple[str, Any, np.ndarray]]:
@@ -46,10 +48,15 @@ def problems(full: bool) -> Iterator[tuple[str, Any, np.ndarray]]:
         if isinstance(X, np.ndarray):
             X, y = StandardScaler().fit_transform(X[:MOST_ROWS].astype(np.float64)), y[:MOST_ROWS]
         yield name, X.astype(np.float64), y
+    if full:
+        X, y = datasets.make_classification(20_000, 200, n_informative=40, n_classes=5, random_state=0)
+        yield "made", X, y
 
 
 def main() -> int:
-    args = options(__doc__).parse_args()
+    parser = options(__doc__)
+    parser.add_argument("--machine", choices=MACHINES, default=MACHINES[0])
+    args = parser.parse_args()
     report = Report("linear_hard", args)
     heads = ("data", "rows", "features", "classes", "C", "passes", "seconds", "violation", "gap")
     table = Table(heads, (14, 7, 8, 7, 5, 6, 8, 9, 8))
@@ -58,7 +65,7 @@ def main() -> int:
             start = perf_counter()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                model = LinearSVC(C=C).fit(X, y)
+                model = LinearSVC(args.machine, C).fit(X, y)
             seconds, gap = perf_counter() - start, model.duality_gap_ / model.primal_objective_
             facts = model.n_iter_, f"{seconds:.2f}", f"{model.violation_:.1e}", f"{gap:.1e}"
             table.row(name, *X.shape, len(model.classes_), f"{C:g}", *facts)

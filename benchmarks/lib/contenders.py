@@ -128,3 +128,25 @@ SAME_CODE = Contender(  # LIBLINEAR's code, if that has no environment
     options={"fit_intercept": False, "max_iter": 100_000},
     one_thread=True,
 )
+
+# One-vs-rest with the squared hinge, without intercept: ours against scikit-learn's default.
+PEER_OVR = "scikit-learn LinearSVC, ovr"
+LINEAR_OVR = {
+    contender.name: contender
+    for contender in (
+        Contender(
+            ONE,
+            "multimargin_linear",
+            "linear one-vs-rest",
+            options={"machine": "one-vs-rest", "loss": "squared_hinge"},
+            one_thread=True,
+        ),
+        Contender(
+            PEER_OVR,
+            "scikit_linear",
+            "linear one-vs-rest",
+            options={"multi_class": "ovr", "fit_intercept": False, "max_iter": 100_000},
+            one_thread=True,
+        ),
+    )
+}

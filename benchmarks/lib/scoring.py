@@ -23,6 +23,7 @@ from benchmarks.lib.turns import take_turns
 
 sys.path.insert(0, str(ROOT / "tests"))
 from oracle import (
+    ALL_MACHINES,
     assert_feasible,
     bounded_samples,
     certify,
@@ -173,15 +174,13 @@ def judge(model: Any, split: Split, C: float, gamma: float | None) -> tuple[Judg
     return judgement, labels
 
 
-def primal(model: Any, split: Split, C: float) -> float:
-    """P(W) = ½‖W‖² + C Σ_i [max_r (1 - δ_{r,y_i} + w_r·x_i) - w_{y_i}·x_i] of Weights, in float64."""
-    W, rows = model.coef_.astype(np.float64, copy=False), np.arange(split.n)
-    y = codes(model, split.y_train)
-    scores = np.asarray(split.X_train.astype(np.float64, copy=False) @ W.T)
-    own = scores[rows, y].copy()
-    scores += 1
-    scores[rows, y] = own
-    return 0.5 * float(np.vdot(W, W)) + C * float(np.sum(scores.max(axis=1) - own))
+def primal(model: Any, split: Split, C: float, machine: str = "crammer-singer") -> float:
+    """P(W) = ½‖W‖² + the losses of all rows, of Weights, in float64."""
+    W, y = model.coef_.astype(np.float64, copy=False), codes(model, split.y_train)
+    margin, cost, _ = ALL_MACHINES[machine]
+    short = margin.shortfall(np.asarray(split.X_train.astype(np.float64, copy=False) @ W.T), y)
+    loss = cost.loss(short, margin.pairs(y, len(W)), np.full(split.n, C))
+    return 0.5 * float(np.vdot(W, W)) + float(loss.sum())
 
 
 def accuracy(labels: np.ndarray, truth: np.ndarray) -> float:

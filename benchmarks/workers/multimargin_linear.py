@@ -17,4 +17,5 @@ class Adapter(multimargin_kernel.Adapter):
             "support": model.support_,
             "dual_coef": model.dual_coef_.toarray(),
             "classes": model.classes_,
+            "machine": f"squared-{model.machine}" if model.loss == "squared_hinge" else model.machine,
         }

@@ -1,4 +1,4 @@
-"""scikit-learn's LinearSVC: LIBLINEAR's linear Crammer-Singer machine, one thread."""
+"""scikit-learn's LinearSVC, one thread: LIBLINEAR's linear Crammer-Singer machine, or one-vs-rest."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from . import scikit_svc
 
 
 class Adapter(scikit_svc.Adapter):
-    def fit(self, C, gamma, tol, **options):
-        model = LinearSVC(C=C, tol=tol, multi_class="crammer_singer", random_state=0, **options)
+    def fit(self, C, gamma, tol, multi_class="crammer_singer", **options):
+        model = LinearSVC(C=C, tol=tol, multi_class=multi_class, random_state=0, **options)
         with warnings.catch_warnings():  # its limit of iterations is its own default
             warnings.simplefilter("ignore", ConvergenceWarning)
             self.model = model.fit(self.split.X_train, self.split.y_train)
 
     def facts(self):
-        return {"rounds": int(self.model.n_iter_)}
+        return {"rounds": int(np.max(self.model.n_iter_))}
 
     def coefficients(self):
         """The constant feature last; of two classes it keeps the difference only."""

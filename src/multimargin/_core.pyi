@@ -251,11 +251,20 @@ def balanced_gradient(
 class LinearProblem:
     @overload
     def __init__(
-        self, X: _Floats, y: _I32, C: _F64, m: int, constant: float, n_threads: int, parts: int = 1
+        self,
+        machine: str,
+        X: _Floats,
+        y: _I32,
+        C: _F64,
+        m: int,
+        constant: float,
+        n_threads: int,
+        parts: int = 1,
     ) -> None: ...
     @overload
     def __init__(
         self,
+        machine: str,
         data: _Floats,
         indices: _Indices,
         indptr: _Indices,
@@ -272,7 +281,7 @@ class LinearProblem:
     def dual(self) -> tuple[_I64, _I32, _F64]: ...
     def set_dual(self, indptr: _I64, classes: _I32, values: _F64) -> None: ...
     def norms(self) -> _F64: ...
-    def dual_sum(self) -> float: ...
+    def conjugate(self) -> float: ...
     def support(self) -> int: ...
 
 def squared_norm(weights: _Floats, n_threads: int = 1) -> float: ...

@@ -12,12 +12,12 @@ from multimargin import KernelSVC
 from multimargin.engines import CpuEngine, EngineOptions
 from multimargin.engines.base import Task
 from multimargin.engines.cpu.leap import Leap
-from multimargin.engines.cpu.newton_direction import NoDirectionError
 from multimargin.engines.cpu.pivoted_cholesky import PivotedCholesky
 from multimargin.engines.cpu.proximal_newton import ProximalModel, Solved
 from multimargin.kernels import make_kernel
 from multimargin.methods.table import find_method
 from multimargin.problems import PROBLEMS
+from multimargin.problems.newton_direction import NoDirectionError
 
 AGES = 10**15  # units of work that pay for any leap
 

@@ -31,7 +31,7 @@ def test_face_is_where_the_projection_moves(machine):
     d = rng.normal(size=w.shape)
     step = (problem.project(w + 1e-7 * d, y, C) - here) / 1e-7
     expected = np.where(face, d, 0.0)
-    if problem.coupled:
+    if problem.sums_to_zero:
         expected -= np.where(face, expected.sum(1, keepdims=True) / np.maximum(face.sum(1)[:, None], 1), 0.0)
     np.testing.assert_allclose(step, expected, atol=1e-5)
     assert 0 < face.mean() < 1

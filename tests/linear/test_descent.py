@@ -11,7 +11,7 @@ from scipy import sparse
 from multimargin.linear.descent import LinearFit, LinearOptions, TrainingSet
 from multimargin.linear.schedule import Goal
 from multimargin.linear.tuning import Tuning
-from multimargin.problems.crammer_singer import shrink_sparse_into
+from multimargin.problems import CrammerSinger
 from multimargin.system.data import without_duplicates
 
 
@@ -195,7 +195,9 @@ def test_a_scaled_start_is_feasible():
     y = task.y.copy()
     y[:10] = (y[:10] + 1) % M
     C = task.C * np.random.default_rng(0).choice([0.1, 1.0, 10.0], N)
-    start = TrainingSet(task.X, y, C, M, alpha=shrink_sparse_into(sparse.csr_array(alpha), y, C))
+    start = TrainingSet(
+        task.X, y, C, M, alpha=CrammerSinger(M).shrink_sparse_into(sparse.csr_array(alpha), y, C)
+    )
     found = LinearFit(start, LinearOptions(dtype="float64")).alpha().toarray()
     assert (found <= C[:, None] * one_hot(y, M) * (1 + 1e-12)).all()
     np.testing.assert_allclose(found.sum(axis=1), 0.0, atol=1e-12)

@@ -48,7 +48,19 @@ def test_features_not_finite(value, form):
 @pytest.mark.parametrize(
     ("settings", "error", "match"),
     [
-        ({"machine": "weston-watkins"}, ValueError, "machine must be one of 'crammer-singer'"),
+        ({"machine": "msvm2"}, ValueError, "machine must be one of 'crammer-singer', 'weston-watkins'"),
+        ({"loss": "squared hinge"}, ValueError, "loss must be one of 'hinge', 'squared_hinge'"),
+        ({"loss": "squared_hinge"}, ValueError, "loss='squared_hinge' is for machine='one-vs-rest', not for"),
+        (
+            {"machine": "weston-watkins", "subproblem": "pivot"},
+            ValueError,
+            "subproblem='pivot' is not for machine='weston-watkins'.*use 'auto' or 'sort' or 'frank-wolfe'",
+        ),
+        (
+            {"machine": "one-vs-rest", "loss": "squared_hinge", "subproblem": "frank-wolfe"},
+            ValueError,
+            "subproblem='frank-wolfe' is not for machine='one-vs-rest' with loss='squared_hinge'",
+        ),
         ({"subproblem": "newton"}, ValueError, "subproblem must be one of 'auto', 'sort'"),
         ({"subproblem": 3}, ValueError, "subproblem must be one of 'auto', 'sort'"),
         ({"dtype": "float16"}, ValueError, "dtype must be one of 'auto', 'float32', 'float64'"),

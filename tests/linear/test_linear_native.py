@@ -4,31 +4,34 @@ import gc
 
 import numpy as np
 import pytest
-from linear_cases import D, M, N, csr_parts, features, random_alpha, random_task
+from linear_cases import MACHINES, D, M, N, csr_parts, features, random_alpha, random_task
 from oracle import certify
 from scipy import sparse
 
 from multimargin import _core
+
+CS = "crammer-singer"
 
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("constant", [0.0, 2.5])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("form", ["dense", "csr32", "csr64"])
-def test_measure_and_rebuild(form, dtype, constant, threads):
-    task = random_task(form=form, dtype=dtype, constant=constant)
+@pytest.mark.parametrize("machine", MACHINES)
+def test_measure_and_rebuild(machine, form, dtype, constant, threads):
+    task = random_task(form=form, dtype=dtype, constant=constant, machine=machine)
     alpha = random_alpha(task)
     problem = task.native(threads, threads)
-    problem.set_dual(*csr_parts(task, alpha))
-    assert problem.dual_sum() == pytest.approx(alpha[np.arange(N), task.y].sum(), rel=1e-12)
+    problem.set_dual(*csr_parts(alpha))
     assert problem.support() == np.count_nonzero(np.abs(alpha).max(axis=1))
     weights = np.full(task.layout().shape, 7.0)
     problem.rebuild(weights)
     Z = features(task)
     np.testing.assert_allclose(weights[:, :M], Z.T @ alpha, atol=1e-12)
     np.testing.assert_array_equal(weights[:, M:], 0.0)
-    found = certify(Z @ Z.T, task.y, alpha, task.C)
+    found = certify(Z @ Z.T, task.y, alpha, task.C, machine)
     half = 0.5 * (weights**2).sum()
+    assert half + problem.conjugate() == pytest.approx(found.dual, rel=1e-12)
     assert _core.squared_norm(weights, threads) == pytest.approx(2 * half, rel=1e-12)
     single = np.full(task.layout().shape, 7.0, dtype=np.float32)
     problem.rebuild(single)
@@ -42,12 +45,13 @@ def test_measure_and_rebuild(form, dtype, constant, threads):
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_the_dual_comes_back_as_it_was_set(threads):
-    task = random_task()
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_dual_comes_back_as_it_was_set(machine, threads):
+    task = random_task(machine=machine)
     problem = task.native(threads, threads)
     for seed in range(4):  # rows grow and shrink, and take each other's places
         alpha = random_alpha(task, seed)
-        problem.set_dual(*csr_parts(task, alpha))
+        problem.set_dual(*csr_parts(alpha))
         indptr, classes, values = problem.dual()
         assert (indptr.dtype, classes.dtype, values.dtype) == (np.int64, np.int32, np.float64)
         back = sparse.csr_array((values, classes, indptr), shape=(N, M)).toarray()
@@ -57,14 +61,14 @@ def test_the_dual_comes_back_as_it_was_set(threads):
 def test_arrays_are_kept_alive():
     task = random_task(form="csr32")
     expected = task.native(1)
-    expected.set_dual(*csr_parts(task, random_alpha(task)))
+    expected.set_dual(*csr_parts(random_alpha(task)))
     weights = np.zeros(task.layout().shape)
     expected.rebuild(weights)
 
     def temporary():
         X, y, C = task.X.copy(), task.y.copy(), task.C.copy()
-        problem = _core.LinearProblem(X.data, X.indices, X.indptr, D, y, C, M, 0.0, 1)
-        problem.set_dual(*csr_parts(task, random_alpha(task)))
+        problem = _core.LinearProblem(CS, X.data, X.indices, X.indptr, D, y, C, M, 0.0, 1)
+        problem.set_dual(*csr_parts(random_alpha(task)))
         return problem, _core.PassRunner(problem, np.zeros(task.layout().shape), "sort", 0.0, 0, False)
 
     problem, _descent = temporary()
@@ -76,9 +80,10 @@ def test_arrays_are_kept_alive():
     assert len(noise) == 50
 
 
-def build(X=None, y=None, C=None, m=M, constant=0.0, n_threads=1):
+def build(machine=CS, X=None, y=None, C=None, m=M, constant=0.0, n_threads=1):
     task = random_task()
     return _core.LinearProblem(
+        machine,
         task.X if X is None else X,
         task.y if y is None else y,
         task.C if C is None else C,
@@ -95,6 +100,7 @@ COSTS = random_task().C
 @pytest.mark.parametrize(
     ("change", "error", "match"),
     [
+        ({"machine": "lee-lin-wahba"}, ValueError, "machine 'lee-lin-wahba'.*crammer-singer.*one-vs-rest"),
         ({"n_threads": 0}, ValueError, "n_threads must be at least 1"),
         ({"m": 1}, ValueError, "m must be at least 2"),
         ({"m": 3}, ValueError, r"labels must be in 0\.\.m-1"),
@@ -132,7 +138,7 @@ def test_bad_problems(change, error, match):
 def test_bad_sparse_rows(data, indices, indptr, match, width):
     parts = np.array(data), np.array(indices, dtype=width), np.array(indptr, dtype=width)
     with pytest.raises(ValueError, match=match):
-        _core.LinearProblem(*parts, 3, np.array([0, 1], dtype=np.int32), np.ones(2), 2, 0.0, 1)
+        _core.LinearProblem(CS, *parts, 3, np.array([0, 1], dtype=np.int32), np.ones(2), 2, 0.0, 1)
 
 
 def test_a_part_of_a_longer_csr():
@@ -140,6 +146,7 @@ def test_a_part_of_a_longer_csr():
     data, indices = np.arange(1.0, 7.0), np.array([9, 0, 1, 2, 0, 9], dtype=np.int32)
     indptr = np.array([1, 3, 5], dtype=np.int32)
     problem = _core.LinearProblem(
+        CS,
         data,
         np.where(indices == 9, 0, indices),
         indptr,
@@ -150,7 +157,9 @@ def test_a_part_of_a_longer_csr():
         0.0,
         1,
     )
-    problem.set_dual(np.array([0, 1, 2]), np.array([1, 0], dtype=np.int32), np.array([-1.0, -0.5]))
+    problem.set_dual(
+        np.array([0, 2, 4]), np.array([0, 1, 1, 0], dtype=np.int32), np.array([1.0, -1.0, 0.5, -0.5])
+    )
     weights = np.zeros((3, 8))
     problem.rebuild(weights)
     X, alpha = np.array([[2.0, 3.0, 0.0], [5.0, 0.0, 4.0]]), np.array([[1.0, -1.0], [-0.5, 0.5]])
@@ -165,18 +174,45 @@ def test_a_part_of_a_longer_csr():
         ([0, 1, 1], [1], [-0.5, 0.0], "one row per sample"),
         ([0, 99, 1], [1], [-0.5], "must not decrease"),
         ([0, -5, 1], [1], [-0.5], "must not decrease"),
-        ([0, 1, 1], [0], [-0.5], "other classes than the label"),
-        ([0, 1, 1], [2], [-0.5], "other classes than the label"),
-        ([0, 1, 1], [-1], [-0.5], "other classes than the label"),
+        ([0, 1, 1], [0], [-0.5], "not be negative at the label"),
+        ([0, 1, 1], [2], [-0.5], r"0\.\.m-1"),
+        ([0, 1, 1], [-1], [-0.5], r"0\.\.m-1"),
         ([0, 1, 1], [1], [0.5], "not positive"),
         ([0, 1, 1], [1], [np.nan], "not positive"),
-        ([0, 1, 1], [1], [-1.5], "must not exceed its cost"),
     ],
 )
-def test_bad_duals(indptr, classes, values, match):
-    problem = _core.LinearProblem(np.eye(2), np.array([0, 1], dtype=np.int32), np.ones(2), 2, 0.0, 1)
+@pytest.mark.parametrize("machine", MACHINES)
+def test_bad_duals(machine, indptr, classes, values, match):
+    problem = _core.LinearProblem(machine, np.eye(2), np.array([0, 1], dtype=np.int32), np.ones(2), 2, 0.0, 1)
     with pytest.raises(ValueError, match=match):
         problem.set_dual(np.array(indptr), np.array(classes, dtype=np.int32), np.array(values))
+
+
+@pytest.mark.parametrize(
+    ("machine", "values", "feasible"),
+    [
+        ("crammer-singer", [1.0, -1.0, 0.0], True),
+        ("crammer-singer", [1.5, -1.5, 0.0], False),
+        ("crammer-singer", [1.0, -0.7, -0.7], False),
+        ("crammer-singer", [0.5, -1.0, 0.0], False),
+        ("weston-watkins", [2.0, -1.0, -1.0], True),
+        ("weston-watkins", [1.5, -1.5, 0.0], False),
+        ("weston-watkins", [1.0, -1.0, -1.0], False),
+        ("one-vs-rest", [0.0, -1.0, -0.5], True),
+        ("one-vs-rest", [1.5, 0.0, 0.0], False),
+        ("one-vs-rest", [0.0, -1.5, 0.0], False),
+        ("squared-one-vs-rest", [7.0, -9.0, 0.0], True),
+    ],
+)
+def test_rows_of_the_dual_must_be_feasible(machine, values, feasible):
+    problem = _core.LinearProblem(machine, np.eye(1), np.zeros(1, dtype=np.int32), np.ones(1), 3, 0.0, 1)
+    parts = csr_parts(np.array([values]))
+    if feasible:
+        problem.set_dual(*parts)
+        np.testing.assert_array_equal(problem.dual()[2], np.array(values)[np.array(values) != 0])
+    else:
+        with pytest.raises(ValueError, match="must be feasible for its cost"):
+            problem.set_dual(*parts)
 
 
 @pytest.mark.parametrize(
@@ -213,6 +249,9 @@ def test_weights_that_may_not_be_written():
 
 def test_bad_updates():
     weights = np.zeros((D, 8))
+    for machine, update in (("weston-watkins", "pivot"), ("squared-one-vs-rest", "frank-wolfe")):
+        with pytest.raises(ValueError, match=update):
+            _core.PassRunner(build(machine), weights, update, 0.0, 0, False)
     with pytest.raises(ValueError, match="newton"):
         _core.PassRunner(build(), weights, "newton", 0.0, 0, False)
     with pytest.raises(ValueError, match="tau"):
@@ -230,7 +269,7 @@ def test_scores_and_steps_of_every_width(share, m, dtype):
     X = rng.normal(size=(30, 37)) * (rng.random((30, 37)) < share)
     y = rng.integers(m, size=30).astype(np.int32)
     C = rng.uniform(0.5, 2.0, 30)
-    problem = _core.LinearProblem(X, y, C, m, 0.5, 1)
+    problem = _core.LinearProblem(CS, X, y, C, m, 0.5, 1)
     weights = np.zeros((38, -(-m // 8) * 8), dtype=dtype)
     weights[:, :m] = rng.normal(size=(38, m))
     G = np.hstack([X, np.full((30, 1), 0.5)]) @ weights[:, :m].astype(np.float64)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers import machine_of
 from linear_cases import ANY_SIZE_IN_PARALLEL, features, random_task
 from oracle import certify, dense
 from scipy import sparse
@@ -59,7 +60,8 @@ def judge(models, X, y, C=1.0, constant=1.0):
             assert getattr(model, name) == getattr(first, name), name
     Z = np.hstack([dense(X), np.full((len(y), 1), constant)]) if constant else dense(X)
     codes, alpha = np.searchsorted(first.classes_, y), whole_alpha(models, len(y))
-    found = certify(Z @ Z.T, codes, alpha, np.full(len(y), C) if np.isscalar(C) else C)
+    C = np.full(len(y), C) if np.isscalar(C) else C
+    found = certify(Z @ Z.T, codes, alpha, C, machine_of(first))
     assert first.primal_objective_ == pytest.approx(found.primal, rel=1e-8)
     assert first.dual_objective_ == pytest.approx(found.dual, rel=1e-8)
     assert first.violation_ == pytest.approx(found.psi.max(), abs=1e-6)
@@ -80,6 +82,20 @@ def test_all_ranks_have_the_optimum_of_one_process(P, form):
     assert models[0].status_ is Status.CONVERGED and found.psi.max() <= 1.01e-3
     assert found.primal == pytest.approx(one.primal_objective_, rel=1e-2)
     assert np.mean(models[0].predict(X) == one.predict(X)) > 0.97
+
+
+@pytest.mark.parametrize("sparse_rows", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize(
+    ("machine", "loss"),
+    [("weston-watkins", "hinge"), ("one-vs-rest", "hinge"), ("one-vs-rest", "squared_hinge")],
+)
+def test_every_machine_has_the_optimum_of_one_process(machine, loss, sparse_rows):
+    X, y = blobs(sparse_rows=sparse_rows)
+    one = LinearSVC(machine, loss=loss).fit(X, y)
+    models = fit_on(3, X, y, machine=machine, loss=loss)
+    found = judge(models, X, y)
+    assert models[0].status_ is Status.CONVERGED and found.psi.max() <= 1.01e-3
+    assert found.primal == pytest.approx(one.primal_objective_, rel=1e-2)
 
 
 @pytest.mark.parametrize("shares", [[1, 0, 3], [0, 1, 0], [5, 1, 0.1]], ids=["empty", "one rank", "ragged"])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from helpers import audit_linear, unfinished
-from linear_cases import features, random_alpha, random_task
+from linear_cases import MACHINES, features, random_alpha, random_task, started
 from oracle import certify
 from scipy import sparse
 from sklearn import datasets
@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from multimargin import LinearSVC
 from multimargin.linear.descent import LinearFit, LinearOptions
 from multimargin.linear.finish import Finish
-from multimargin.linear.proximal import ProximalNewton, _Newton
+from multimargin.linear.proximal import ProximalNewton
 from multimargin.linear.schedule import BestProof, solve_linear
 from multimargin.linear.tuning import Tuning
 from multimargin.run.monitor import Monitor
@@ -160,28 +160,19 @@ def test_the_best_primal_is_returned():
 @pytest.mark.parametrize("constant", [0.0, 2.0])
 @pytest.mark.parametrize("form", ["dense", "csr32"])
 @pytest.mark.parametrize("m", [2, 5])
-def test_from_any_point_to_the_optimum(m, form, constant):
-    task = random_task(4, form=form, constant=constant, m=m)
-    point = ProximalNewton(task.X, task.y, task.C, random_alpha(task), constant, Tuning())
+@pytest.mark.parametrize("machine", MACHINES)
+def test_from_any_point_to_the_optimum(machine, m, form, constant):
+    task = random_task(4, form=form, constant=constant, m=m, machine=machine)
+    point = ProximalNewton(started(task, random_alpha(task)))
     duals = [point.dual]
     while not point.is_met(1e-9, 0.0) and point.step(1e-9, lambda: True):
         duals.append(point.dual)
     Z = features(task)
-    found = certify(Z @ Z.T, task.y, point.alpha(), task.C)
+    found = certify(Z @ Z.T, task.y, point.alpha, task.C, machine)
     assert found.psi.max() < 1e-7
     assert (np.diff(duals) <= 1e-9).all()
     assert point.dual == pytest.approx(found.dual, rel=1e-12)
     assert point.gap == pytest.approx(found.gap, abs=1e-9)
-
-
-def test_both_forms_of_newtons_matrix_agree():
-    task = random_task(2, constant=1.0)
-    point = ProximalNewton(task.X, task.y, task.C, random_alpha(task), 1.0, Tuning())
-    newton, g = _Newton(point, 3.0), np.random.default_rng(0).normal(size=(12, 5))
-    free = random_alpha(task, seed=9) != 0
-    ids = np.flatnonzero(np.count_nonzero(free, axis=1) > 1)
-    free, k, X = free[ids], np.count_nonzero(free[ids], axis=1), point.dense_rows(ids)
-    np.testing.assert_allclose(newton._by_weights(g, X, free, k), newton._by_moves(g, X, free, k), atol=1e-10)
 
 
 def test_a_problem_that_is_too_large_is_left_to_passes():
@@ -191,7 +182,7 @@ def test_a_problem_that_is_too_large_is_left_to_passes():
         assert not Finish(LinearFit(task, LinearOptions(tuning=tuning)), Monitor()).polishes()
     assert Finish(LinearFit(task, LinearOptions(tuning=Tuning(polish=200))), Monitor()).polishes()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LinearSVC, "_tuning", Tuning(newton_unknowns=3))
+        patch.setattr(LinearSVC, "_tuning", Tuning(newton_bytes=100))
         with unfinished():
             model = LinearSVC(C=100.0, max_iter=150).fit(X, y)
     assert model.status_ is Status.MAX_ITER

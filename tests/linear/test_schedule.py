@@ -133,3 +133,27 @@ def test_limits_count_visited_samples():
             assert solution.passes <= limit
             assert solution.passes == -(-int(solution.trace["working_set"].sum()) // N)
     assert solution.passes == 13
+
+
+def test_a_limit_returns_the_best_measured_primal(monkeypatch):
+    """Passes alone on dense data of unequal scale: the primal goes up and down."""
+    rng = np.random.default_rng(0)
+    y = (np.arange(600) % 4).astype(np.int32)
+    X = (rng.normal(size=(600, 30)) + 0.3 * rng.normal(size=(4, 30))[y]) * np.geomspace(0.3, 20.0, 30)
+    task = TrainingSet(X, y, np.ones(600), 4)
+    tuning = Tuning(measure_every=1)
+    fit = LinearFit(task, LinearOptions(subproblem="sort", max_iter=120, tol=1e-6, tuning=tuning))
+    measured, plain = [], Goal.measure
+
+    def measure(self, found):
+        gap = plain(self, found)
+        measured.append(gap - fit.dual)
+        return gap
+
+    monkeypatch.setattr(Goal, "measure", measure)
+    solution = solve_linear(fit, Monitor())
+    assert solution.status is Status.MAX_ITER and len(measured) > 1
+    assert solution.primal <= min(measured) * (1 + 1e-4)
+    K = X @ X.T
+    found = certify(K, y, solution.alpha.toarray(), task.C)
+    assert found.primal == pytest.approx(solution.primal, rel=1e-9)

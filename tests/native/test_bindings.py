@@ -26,7 +26,7 @@ def conversions():
     y, C = np.zeros(n, dtype=np.int32), np.ones(n)
     labels, costs = np.zeros(len(FLOATS), dtype=np.int32), np.ones(len(FLOATS))
     samples, order = _core.dense_product(FLOATS), np.arange(len(FLOATS))
-    flat = FLOATS.ravel()
+    flat, machine = FLOATS.ravel(), "crammer-singer"
     return {
         "integers": lambda: _core.integers(BYTES, 1.0),
         "binary": lambda: _core.binary(BYTES, 1.0),
@@ -35,8 +35,8 @@ def conversions():
         "take": lambda: samples.take(order),
         "grid_range": lambda: _core.grid_range(flat, 1.0),
         "to_grid": lambda: _core.to_grid(flat, 1.0, np.empty(len(flat), dtype=np.int8)),
-        "linear, dense": lambda: _core.LinearProblem(FLOATS, labels, costs, 2, 1.0, 1),
-        "linear, sparse": lambda: _core.LinearProblem(data, indices, indptr, d, y, C, 2, 1.0, 1),
+        "linear, dense": lambda: _core.LinearProblem(machine, FLOATS, labels, costs, 2, 1.0, 1),
+        "linear, sparse": lambda: _core.LinearProblem(machine, data, indices, indptr, d, y, C, 2, 1.0, 1),
     }
 
 

@@ -18,10 +18,10 @@ _INSTEAD = {
     "sklearn.multiclass.OneVsOneClassifier({name}(...)).",
     "penalty": "The weights always have a squared (l2) penalty: leave it out.",
     "loss": "The loss belongs to the machine: choose machine='crammer-singer' for a hinge loss, or "
-    "KernelSVC(machine='msvm2', kernel='linear') for a squared one.",
+    "machine='msvm2' for a squared one. LinearSVC has a loss.",
     "dual": "The dual is always what is solved: leave it out.",
     "multi_class": "Choose a machine: machine='crammer-singer' is multi_class='crammer_singer', and "
-    "KernelSVC(machine='one-vs-rest', kernel='linear') is multi_class='ovr'.",
+    "machine='one-vs-rest' is multi_class='ovr'.",
 }
 
 

@@ -18,7 +18,9 @@ from .base import Rows
 from .costs import check_weights
 from .linear_model import DATA, OF_TRAINING, LinearModel, coefficients, model_attributes, trained_weights
 
-_OF_FIT = (*OF_TRAINING, "status_", "violation_", "primal_objective_", "duality_gap_")
+OLDER = "crammer-singer"  # the machine of models that do not say which one they are of
+_CERTIFICATE = ("status_", "violation_", "primal_objective_", "duality_gap_")
+_OF_FIT = (*OF_TRAINING, *_CERTIFICATE, "_rows_fitted", "_constant_fitted", "_problem_fitted")
 
 
 class LinearStream(LinearModel):
@@ -99,6 +101,10 @@ class LinearStream(LinearModel):
             raise ValueError(
                 "fit_intercept, intercept_scaling and keep_dual must stay as they were when training began."
             )
+        if stream is not None or hasattr(self, "_rows_fitted"):
+            machine = getattr(self, "_problem_fitted", OLDER) if stream is None else stream.machine
+            if machine != data.machine:
+                raise ValueError("machine and loss must stay as they were when training began.")
         if stream is None:
             stream = Stream(data, keeps)
             if hasattr(self, "_rows_fitted"):
@@ -108,7 +114,7 @@ class LinearStream(LinearModel):
                     stream.keep(self.support_, self.dual_coef_)
             else:
                 self.__dict__.update(dual_objective_=0.0, **self._no_weights(data))
-            for name in (*_OF_FIT, "_rows_fitted", "_constant_fitted"):  # untrue of the stream's weights
+            for name in _OF_FIT:  # untrue of the stream's weights
                 self.__dict__.pop(name, None)
             self._stream = stream
         return stream, trained_weights(self.__dict__, data.layout(), data.constant)

@@ -15,7 +15,7 @@ from ..engines.mpi.data import own_rows
 from ..linear.descent import SUBPROBLEMS, LinearOptions, TrainingSet
 from ..linear.stages import StagedFit
 from ..linear.tuning import Tuning
-from ..problems.crammer_singer import shrink_sparse_into
+from ..problems import LINEAR_PROBLEMS
 from ..run.monitor import Monitor
 from ..solution import LinearSolution, TraceRow
 from ..system.data import without_duplicates
@@ -27,11 +27,12 @@ from .base import Rows
 from .callbacks import with_callbacks
 from .costs import class_factors, sample_costs
 from .linear_model import DATA, model_attributes
-from .linear_stream import LinearStream
+from .linear_stream import OLDER, LinearStream
 from .samples import agreed_data
 from .validation import check_bool, check_choice, check_number
 
-MACHINES = ("crammer-singer",)
+MACHINES = ("crammer-singer", "weston-watkins", "one-vs-rest")
+LOSSES = ("hinge", "squared_hinge")
 
 
 class LinearSVC(LinearStream):
@@ -41,21 +42,28 @@ class LinearSVC(LinearStream):
 
         min ½ Σ_r ‖w_r‖² - Σ_i α_{i,y_i}   subject to   α_i ≤ C_i e_{y_i},  Σ_r α_ir = 0
 
-    is solved by coordinate descent. Each sample's update is an exact projection onto the simplex. The fit
-    ends when every sample meets its optimality condition to ``tol``, which is then proved in float64.
+    is solved by coordinate descent. Each sample's update is an exact projection onto the simplex. Other
+    machines have another feasible set. The fit ends when every sample meets its optimality condition to
+    ``tol``, which is then proved in float64.
 
     Besides the data and the sparse dual, a fit takes 8 bytes per feature and class (padded to a multiple of
     8 classes), the memory of ``coef_``; twice that if threads share passes in float64.
 
     Parameters
     ----------
-    machine : {"crammer-singer"}, default="crammer-singer"
-        Which multiclass machine.
+    machine : {"crammer-singer", "weston-watkins", "one-vs-rest"}, default="crammer-singer"
+        The multiclass machine: one slack per sample, one per sample and wrong class, or a binary machine for
+        every class, all of them trained together.
     C : float, default=1.0
-        Cost of a margin error; multiplied by class and sample weights.
+        Cost of a margin error; multiplied by class and sample weights. A sample has the same cost in all
+        binary machines of "one-vs-rest".
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        What a margin error costs: C times the error, or C times its square, which is for "one-vs-rest" only
+        and the default of scikit-learn's ``LinearSVC``.
     subproblem : str, default="auto"
         How a sample's problem is solved: "sort", "pivot", "bisection", "fixed-point" and "smo" are exact,
-        "frank-wolfe" makes one step. "auto" is "sort" for up to 128 classes, else "pivot". With "auto" alone,
+        "frank-wolfe" makes one step. "auto" is "sort" for up to 128 classes, else "pivot". Machines other
+        than "crammer-singer" know "sort" and, with the hinge loss, "frank-wolfe". With "auto" alone,
         if 100 passes are not enough and samples or features are few, Newton steps on the weights take over.
         Each counts as a pass.
     tau : float or None, default=None
@@ -112,7 +120,8 @@ class LinearSVC(LinearStream):
         The labels.
     coef_ : ndarray of shape (m, n_features), or (1, n_features) for two classes
         Weights of each class; for two classes those of ``classes_[1]`` minus those of ``classes_[0]``, as in
-        scikit-learn. It may be replaced: predictions and ``partial_fit`` use what it holds.
+        scikit-learn (of "one-vs-rest" twice as much: both binary machines count). It may be replaced:
+        predictions and ``partial_fit`` use what it holds.
     intercept_ : ndarray of shape (m,), or (1,) for two classes
         Intercept of each class (zeros without ``fit_intercept``).
     support_ : ndarray of shape (n_SV,)
@@ -155,6 +164,7 @@ class LinearSVC(LinearStream):
         machine: str = "crammer-singer",
         C: float = 1.0,
         *,
+        loss: str = "hinge",
         subproblem: str = "auto",
         tau: float | None = None,
         tol: float = 1e-3,
@@ -178,6 +188,7 @@ class LinearSVC(LinearStream):
     ) -> None:
         self.machine = machine
         self.C = C
+        self.loss = loss
         self.subproblem = subproblem
         self.tau = tau
         self.tol = tol
@@ -235,6 +246,7 @@ class LinearSVC(LinearStream):
             self._store_certificate(solution)
             self.n_iter_ = solution.passes
             self._rows_fitted, self._constant_fitted = given.n, data.constant
+            self._problem_fitted = data.machine
             if team.rank == 0:
                 self._warn_unless_proved(solution)
         return self
@@ -264,11 +276,16 @@ class LinearSVC(LinearStream):
         factors = class_factors(self.class_weight, rows.labels, rows.y, rows.weight, team)
         C = team.attempt(lambda: sample_costs(self.C, factors, rows.y, rows.weight))
         if alpha is not None:
-            alpha = shrink_sparse_into(alpha[rows.kept], rows.y, C)
+            problem = LINEAR_PROBLEMS[self._problem()](len(rows.labels))
+            alpha = problem.shrink_sparse_into(alpha[rows.kept], rows.y, C)
         if len(rows.kept) < X.shape[0]:
             X = X[rows.kept]
         constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        return TrainingSet(X, rows.y, C, len(rows.labels), constant, alpha, team)
+        return TrainingSet(X, rows.y, C, len(rows.labels), constant, alpha, team, self._problem())
+
+    def _problem(self) -> str:
+        """The problem's name in ``LINEAR_PROBLEMS``."""
+        return self.machine if self.loss == "hinge" else f"squared-{self.machine}"
 
     def _options(self, team: Team = SOLO) -> LinearOptions:
         return LinearOptions(
@@ -307,6 +324,7 @@ class LinearSVC(LinearStream):
         """The previous solution of the rows here, if it is of this problem's shape on all processes."""
         fits = self.warm_start and getattr(self, "_rows_fitted", None) == given.n
         fits = fits and hasattr(self, "dual_coef_") and np.array_equal(self.classes_, rows.labels)
+        fits = fits and getattr(self, "_problem_fitted", OLDER) == self._problem()
         place = self.support_ - given.first if fits else np.empty(0, dtype=np.int64)
         fits = fits and bool(((place >= 0) & (place < given.count)).all())
         if given.team.max(float(not fits)):
@@ -317,7 +335,18 @@ class LinearSVC(LinearStream):
     # -- validation --------------------------------------------------------------------------------
     def _check_params(self) -> None:
         check_choice("machine", self.machine, MACHINES)
+        check_choice("loss", self.loss, LOSSES)
         check_choice("subproblem", self.subproblem, SUBPROBLEMS)
+        if self._problem() not in LINEAR_PROBLEMS:
+            raise ValueError(
+                f"loss={self.loss!r} is for machine='one-vs-rest', not for {self.machine!r}: leave it out."
+            )
+        known = LINEAR_PROBLEMS[self._problem()].updates
+        if self.subproblem not in ("auto", *known):
+            raise ValueError(
+                f"subproblem={self.subproblem!r} is not for machine={self.machine!r} with "
+                f"loss={self.loss!r}: use 'auto' or {' or '.join(map(repr, known))}."
+            )
         check_choice("dtype", self.dtype, ("auto", "float32", "float64"))
         self._check_common_params()
         check_number("C", self.C)

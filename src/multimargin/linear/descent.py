@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _core
+from ..problems import LINEAR_PROBLEMS, Problem
 from ..system.team import SOLO, Team
 from ..system.typing import Data, FloatArray, LabelArray
 from .rounds import Pass, PassRule, Rounds
@@ -34,6 +35,12 @@ class TrainingSet:
     constant: float = 0.0
     alpha: sp.csr_array | None = None  # feasible start, (n, m); None is zero
     team: Team = SOLO  # who else has samples of this problem
+    machine: str = "crammer-singer"  # a name in LINEAR_PROBLEMS
+
+    @property
+    def problem(self) -> Problem:
+        """The machine's formulas."""
+        return LINEAR_PROBLEMS[self.machine](self.m)
 
     def layout(self, parts: int = 1) -> WeightLayout:
         """The weights' layout for passes that ``parts`` threads share."""
@@ -44,11 +51,11 @@ class TrainingSet:
         X = self.X
         rest = self.y, self.C, self.m, self.constant, n_threads, parts
         if not sp.issparse(X):
-            return _core.LinearProblem(X, *rest)
+            return _core.LinearProblem(self.machine, X, *rest)
         indices, indptr = X.indices, X.indptr
         if indices.dtype != indptr.dtype:
             indices, indptr = indices.astype(np.int64, copy=False), indptr.astype(np.int64, copy=False)
-        return _core.LinearProblem(X.data, indices, indptr, X.shape[1], *rest)
+        return _core.LinearProblem(self.machine, X.data, indices, indptr, X.shape[1], *rest)
 
     @property
     def work(self) -> int:
@@ -130,6 +137,7 @@ class LinearFit:
         self._hoped = 0.0  # the dual if steps of different processes only added up
         self.visits = 0
         self.proved_gap = 0.0  # in the last proof
+        self._proof: Proof | None = None  # of the dual as it is, with its weights in ``exact``
         if data.alpha is not None:
             self.set_dual(data.alpha)
         self._shared: SharedWeights | None = None
@@ -154,7 +162,8 @@ class LinearFit:
     def _use(self, weights: np.ndarray, *, together: bool = True) -> None:
         name = self.options.subproblem
         if name == "auto":
-            name = "sort" if self.data.m <= self.options.tuning.many_classes else "pivot"
+            pivots = "pivot" in self.data.problem.updates and self.data.m > self.options.tuning.many_classes
+            name = "pivot" if pivots else "sort"
         self.weights = weights
         self.together = together and self.layout.blocks > 1  # whether threads share the passes
         tau, seed = self.options.tau, self.options.seed
@@ -164,19 +173,18 @@ class LinearFit:
 
     def set_dual(self, alpha: sp.csr_array) -> None:
         """Go to another dual point; the weights follow with the next proof."""
-        entries = alpha.tocoo()
-        off = (entries.col != self.data.y[entries.row]) & (entries.data < 0)
-        counts = np.bincount(entries.row[off], minlength=self.rows)
+        self._proof = None
         self.problem.set_dual(
-            np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-            entries.col[off].astype(np.int32),
-            entries.data[off].astype(np.float64, copy=False),
+            alpha.indptr.astype(np.int64, copy=False),
+            alpha.indices.astype(np.int32, copy=False),
+            alpha.data.astype(np.float64, copy=False),
         )
 
     def run_pass(
         self, *, over_all: bool, threshold: float = 0.0, relax: float = 1.0, margin: float = math.inf
     ) -> Pass:
         """One pass; the weights and the dual move."""
+        self._proof = None
         rule = PassRule(over_all, threshold, relax, margin, self.options.shuffle)
         if self.rounds is None:
             self.native.begin(*rule)
@@ -216,7 +224,7 @@ class LinearFit:
 
     def _dual_of(self, weights: np.ndarray) -> float:
         half = 0.5 * _core.squared_norm(weights, self.options.n_threads)
-        return float(half - self.problem.dual_sum())
+        return float(half + self.problem.conjugate())
 
     def _rebuild(self) -> None:
         """Compute the exact weights from the dual of all processes."""
@@ -226,17 +234,23 @@ class LinearFit:
             classes[:] = self.team.sum(classes)
 
     def prove(self) -> Proof:
+        """The proof that a run ends with, or goes on from: the last measurement, if nothing moved since."""
+        return self._proof or self.measure_exactly()
+
+    def measure_exactly(self) -> Proof:
         """Measure all samples with weights rebuilt from the dual in float64."""
         self._rebuild()
         violation, _, gap, loss = self.problem.measure(self.exact)
-        gap, loss, own = self.team.sum([gap, loss, self.problem.dual_sum()]).tolist()
+        gap, loss, conjugate = self.team.sum([gap, loss, self.problem.conjugate()]).tolist()
         half = 0.5 * _core.squared_norm(self.exact, self.options.n_threads)
-        self.dual = self._last_dual = self._hoped = half - own
+        self.dual = self._last_dual = self._hoped = half + conjugate
         self.proved_gap = gap
-        return Proof(self.team.max(violation), self.dual + own + loss, gap)
+        self._proof = Proof(self.team.max(violation), half + loss, gap)
+        return self._proof
 
     def take_over_proof(self) -> None:
         """Go on with the weights of the last proof."""
+        self._proof = None
         if self._shared is not None:
             self._shared.round_exact()
         elif self.exact is not self.weights:

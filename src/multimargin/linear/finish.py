@@ -24,8 +24,19 @@ class Finish:
     def __init__(self, fit: LinearFit, monitor: Monitor) -> None:
         self._fit, self._monitor, self._tuning = fit, monitor, fit.options.tuning
         self._allowed = fit.alone and fit.options.takes_newton_steps and self._is_small()
-        self._due = self._tuning.newton_after * fit.n if self._allowed else math.inf
+        self._due = self._first_passes() * fit.n if self._allowed else math.inf
         self._status: Status | None = None
+
+    def _first_passes(self) -> float:
+        """Passes before the first attempt.
+
+        With a squared loss Newton's method is sure to need only a few steps, each as dear as some passes per
+        feature. So passes get as much time as these steps would take.
+        """
+        data, tuning = self._fit.data, self._tuning
+        if data.problem.ridge(data.C) is None:
+            return tuning.newton_after
+        return min(max(tuning.newton_share * int(data.X.shape[1]), tuning.newton_least), tuning.newton_after)
 
     def _is_small(self) -> bool:
         """Whether dense arrays of scores and of weights fit in memory, and Newton's matrix may be small."""
@@ -44,15 +55,10 @@ class Finish:
 
     def run(self, tol: float, gap_tol: float = 0.0) -> Status | None:
         """Newton steps, until the violation is at most ``tol``; the limit that stopped them, if one did."""
-        fit, data = self._fit, self._fit.data
+        fit = self._fit
         self._due, self._status = 2.0 * max(self._due, fit.visits), None
-        with blas_threads(fit.options.n_threads if data.work > self._tuning.parallel_work else 1):
-            alpha = fit.alpha().toarray()
-            point = ProximalNewton(data.X, data.y, data.C, alpha, data.constant, self._tuning)
-            try:
-                self._step_on(point, tol, gap_tol)
-            finally:  # after Ctrl-C, too
-                fit.set_dual(sp.csr_array(point.alpha()))
+        with blas_threads(fit.options.n_threads if fit.data.work > self._tuning.parallel_work else 1):
+            self._step_on(ProximalNewton(fit), tol, gap_tol)
         return self._status
 
     def _step_on(self, point: ProximalNewton, tol: float, gap_tol: float) -> None:
@@ -69,7 +75,7 @@ class Finish:
                 gap=point.gap,
                 working_set=visits,
                 inner=point.undecided,
-                support=point.support,
+                support=self._fit.support(),
             )
             self._status = self._status or status
 

@@ -73,8 +73,8 @@ class Rounds:
         self._rounds += rounds
         half = 0.5 * _core.squared_norm(weights) if self._team.rank == 0 else 0.0  # others round differently
         mine = [found.visits, found.updates, found.active, found.total, found.change, found.gap]
-        sums = self._team.sum([*mine, problem.support(), half, problem.dual_sum()])
-        self.hoped, self.support, change = float(sums[4]), int(sums[6]), float(sums[7] - sums[8]) - dual
+        sums = self._team.sum([*mine, problem.support(), half, problem.conjugate()])
+        self.hoped, self.support, change = float(sums[4]), int(sums[6]), float(sums[7] + sums[8]) - dual
         noise = 8.0 * float(np.finfo(weights.dtype).eps) * abs(dual)
         if change > self._tuning.rise * abs(self.hoped) + noise:
             self._stretch = min(self._tuning.stretch_growth * self._stretch, float(self._team.size))

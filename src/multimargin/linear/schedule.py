@@ -121,7 +121,7 @@ class Schedule:
 
 
 class BestProof:
-    """The failed proof with the smallest primal objective."""
+    """The point with the smallest primal objective, of failed proofs and of measurements between passes."""
 
     def __init__(self) -> None:
         self._primal = math.inf
@@ -146,7 +146,7 @@ def solve_linear(fit: LinearFit, monitor: Monitor, *, keep_interrupted: bool = F
     dual, lowest, fruitless = math.inf, math.inf, 0  # of the proofs so far
     while True:
         try:
-            status = _descend(fit, goal, monitor, finish)
+            status = _descend(fit, goal, monitor, finish, best)
             proof = fit.prove()
             if finish.polishes() and proof.violation <= options.tol:
                 finish.run(min(options.tol, options.tuning.polish_tol))
@@ -182,7 +182,7 @@ def solve_linear(fit: LinearFit, monitor: Monitor, *, keep_interrupted: bool = F
     return LinearSolution(status, *proof[:2], fit.dual, proof.gap, trace, fit.exact, fit.alpha(), fit.passes)
 
 
-def _descend(fit: LinearFit, goal: Goal, monitor: Monitor, finish: Finish) -> Status:
+def _descend(fit: LinearFit, goal: Goal, monitor: Monitor, finish: Finish, best: BestProof) -> Status:
     """Passes until the goal seems met, a limit is met, or nothing moves; Newton steps, once they are due."""
     plan = Schedule(fit, goal)
     while True:
@@ -198,7 +198,10 @@ def _descend(fit: LinearFit, goal: Goal, monitor: Monitor, finish: Finish) -> St
         if plan.over_all:
             fit.check_threads()
         done = (plan.over_all and found.violation <= goal.violation) or goal.seems_met(found)
-        gap = goal.measure(found) if plan.measures and not done else math.nan
+        gap = math.nan
+        if plan.measures and not done:
+            gap = goal.measure(found)
+            best.keep(fit, gap - fit.dual)
         status = monitor.note(
             violation=found.violation,
             dual=fit.dual,

@@ -4,6 +4,8 @@
 loses all digits of α, and no step seems to change anything. So such a fit first takes smaller costs. If no
 sample then uses up its cost, the optimum is that of every larger cost, the true one included. Otherwise the
 costs grow, from the point reached. The certificate is always that of the true costs.
+
+Machines whose α has no upper bound need no stages: C is not the unit of their coefficients.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..problems.crammer_singer import shrink_sparse_into
 from ..run.monitor import Monitor
 from ..solution import LinearSolution, Status
 from .descent import LinearFit, LinearOptions, Proof, TrainingSet
@@ -38,19 +39,21 @@ class StagedFit:
     def solve(self, monitor: Monitor, *, keep_interrupted: bool = False) -> LinearSolution:
         """Train, and certify the result for the true costs."""
         tuning, factor = self._options.tuning, self._options.tuning.first_cost
-        if not self._any(self._data.C > factor * self._unit):
+        ordinary = not self._any(self._data.C > factor * self._unit)
+        if ordinary or self._data.problem.feasible_set == "cone":
             return solve_linear(self.fit, monitor, keep_interrupted=keep_interrupted)
         true, best, alpha, visits = self.fit, BestProof(), self._data.alpha, 0
+        problem = self._data.problem
         while True:
             C = np.minimum(self._data.C, factor * self._unit)
-            start = None if alpha is None else shrink_sparse_into(alpha, self._data.y, C)
+            start = None if alpha is None else problem.shrink_sparse_into(alpha, self._data.y, C)
             self.fit = LinearFit(replace(self._data, C=C, alpha=start), self._options)
             self.fit.visits = visits
             solution = solve_linear(self.fit, monitor, keep_interrupted=keep_interrupted)
             alpha, visits = solution.alpha, self.fit.visits
             true.set_dual(alpha)
             proof = true.prove()
-            bounded = (C < self._data.C) & (alpha.max(axis=1).toarray().ravel() >= _USED_UP * C)
+            bounded = (C < self._data.C) & (abs(alpha).max(axis=1).toarray().ravel() >= _USED_UP * C)
             done = not solution.status.converged or not self._any(bounded) or factor >= tuning.last_cost
             if done:
                 break

@@ -18,8 +18,10 @@ class Stream:
     rows, since Algorithm 1 needs no coefficients but those of the sample at hand.
     """
 
+    machine = "crammer-singer"  # of stored streams that do not say
+
     def __init__(self, data: TrainingSet, keeps: bool) -> None:
-        self.m, self.constant, self.keeps = data.m, data.constant, keeps
+        self.m, self.constant, self.keeps, self.machine = data.m, data.constant, keeps, data.machine
         self.rows = 0  # seen so far, those of weight 0 included
         self._ids: list[IntArray] = []
         self._alpha: list[sp.csr_array] = []

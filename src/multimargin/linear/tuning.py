@@ -55,10 +55,12 @@ class Tuning:
     most_proofs: int = 10  # The fit stalls after this many failed proofs in a row without progress.
     # When proximal Newton steps take over (proximal.py, finish.py).
     newton_after: int = 100  # Passes that come first.
-    newton_values: int = 10_000_000  # Most values of an array with one per sample and class, or feature.
+    newton_share: float = 0.25  # With a squared loss, so many passes per feature are enough,
+    newton_least: int = 4  # but at least so many come first.
+    newton_values: int = 50_000_000  # Most values of an array with one per sample and class, or feature.
     newton_features: int = 100_000  # Most weights, or samples times classes, whichever is fewer.
-    newton_unknowns: int = 3_000  # Most rows of Newton's matrix.
-    first_sigma: float = 100.0  # The first σ times the mean |x|², at most the largest cost.
+    newton_bytes: int = 1 << 28  # Most bytes of Newton's matrices.
+    first_sigma: float = 1000.0  # The first σ times the mean |x|², at most the largest cost.
     first_cost: float = 1e9  # A fit begins with costs of at most this over the median |x|² (stages.py),
     last_cost: float = 1e12  # and goes no further than about this: then float64 has too few digits.
     polish: int = 100  # Problems of at most this many samples are solved to polish_tol.

@@ -8,13 +8,20 @@ from .crammer_singer import CrammerSinger
 from .lee_lin_wahba import LeeLinWahba
 from .msvm2 import MSVM2
 from .one_vs_rest import OneVsRest
+from .squared_one_vs_rest import SquaredOneVsRest
 from .weston_watkins import WestonWatkins
 
 PROBLEMS: dict[str, type[Problem]] = {
     problem.name: problem for problem in (CrammerSinger, WestonWatkins, LeeLinWahba, MSVM2, OneVsRest, CSvc)
 }
 
+# Those with a linear form, by the names that the native code gives them.
+LINEAR_PROBLEMS: dict[str, type[Problem]] = {
+    problem.name: problem for problem in (CrammerSinger, WestonWatkins, OneVsRest, SquaredOneVsRest)
+}
+
 __all__ = [
+    "LINEAR_PROBLEMS",
     "MSVM2",
     "PROBLEMS",
     "CSvc",
@@ -22,5 +29,6 @@ __all__ = [
     "LeeLinWahba",
     "OneVsRest",
     "Problem",
+    "SquaredOneVsRest",
     "WestonWatkins",
 ]

@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..system.shard import Shard
 from ..system.team import SOLO, Team
@@ -51,6 +52,7 @@ class Problem(ABC):
     feasible_set: ClassVar[str]  # what an inner solver must be able to handle
     updates: ClassVar[tuple[str, ...]] = ("sort", "frank-wolfe")  # ways to solve for a single sample
     coupled: ClassVar[bool] = True  # whether the classes of a sample are coupled
+    sums_to_zero: ClassVar[bool] = True  # whether rows of α do
     one_sided: ClassVar[bool] = True  # whether α_r ≤ 0 for all classes r but the label
     balanced: ClassVar[bool] = False  # whether the machine itself has a free bias b and asks for Σ_i α_i = 0
 
@@ -155,16 +157,21 @@ class Problem(ABC):
         step = min(1.0, max(0.0, -float(G @ direction) / length)) if length > 0 else 0.0
         return np.asarray(alpha + step * direction)
 
-    def face(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> np.ndarray:
-        """Entries (n, m) of a projected point that the derivative of ``project`` at this point moves.
-
-        On them it is the identity or, if ``coupled``, the identity minus the mean of the row's entries.
-        """
-        raise NotImplementedError(f"{self.name} has no derivative of its projection of this form.")
-
     def shrink_into(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         """A feasible point near ``alpha``, which was feasible for other costs (warm start)."""
         return self.project(alpha, y, C)
+
+    # -- the linear machine ------------------------------------------------------------------------
+    def shrink_sparse_into(self, alpha: sp.csr_array, y: LabelArray, C: FloatArray) -> sp.csr_array:
+        """``shrink_into`` for a sparse ``alpha``."""
+        raise NotImplementedError(f"{self.name} has no linear form.")
+
+    def face(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> np.ndarray:
+        """Mask of the entries that move if a point whose projection is ``alpha`` moves a little.
+
+        If rows of α sum to zero, the projection of the change is the change of these entries minus its mean.
+        """
+        raise NotImplementedError(f"{self.name} has no derivative of its projection of this form.")
 
     # -- a free bias -------------------------------------------------------------------------------
     # Rows are those that this process of a team holds; what is asked of all samples is asked of the team.

@@ -27,7 +27,7 @@ from ..system.typing import FloatArray, LabelArray
 from .base import ON_BOUND, UPDATES, DualRows, Problem, one_hot
 from .flows import cheapest_flow, least_loss_bias
 
-_ROUNDING = 1e-14  # of C_i: a smaller z_ir is zero
+_ROUNDING = 1e-14  # of C_i: z_{i,y} = C_i - α_{i,y} is not exact
 
 
 class CrammerSinger(Problem):
@@ -60,9 +60,6 @@ class CrammerSinger(Problem):
         # Niu & Yuan (3.4): w_ir = min(ŵ_ir + λ_i, C_i δ_{r,y}); in z this is the projection [D - θ]₊ on the
         # simplex: θ = π(ρ), π(k) = (Σ_{l≤k} μ_l - C)/k, ρ the last k with μ_k > π(k), μ the sorted D.
         return coefficients(on_simplex(simplex_point(w, y, C), C), y, C)
-
-    def face(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> np.ndarray:
-        return np.asarray(simplex_point(alpha, y, C) > _ROUNDING * C[:, None])
 
     def vertex(self, G: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
         rows, best = np.arange(len(y)), G.argmax(axis=1)
@@ -111,6 +108,17 @@ class CrammerSinger(Problem):
         scale = _row_scale(alpha[np.arange(len(y)), y], C)
         return coefficients(-alpha * scale[:, None], y, C)
 
+    def shrink_sparse_into(self, alpha: sp.csr_array, y: LabelArray, C: FloatArray) -> sp.csr_array:
+        entries, own = alpha.tocoo(), np.zeros(len(y))
+        is_own = entries.col == y[entries.row]
+        own[entries.row[is_own]] = entries.data[is_own]
+        total = np.bincount(entries.row, np.where(is_own, 0.0, -entries.data), len(y))
+        return alpha.multiply(_row_scale(np.where(own > 0, total, 0.0), C)[:, None]).tocsr()
+
+    def face(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> np.ndarray:
+        free = simplex_point(alpha, y, C) > _ROUNDING * C[:, None]
+        return np.asarray(free & (np.count_nonzero(free, axis=1) > 1)[:, None])
+
 
 def simplex_point(alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
     """z_i = C_i e_y - α_i."""
@@ -122,10 +130,15 @@ def simplex_point(alpha: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray
 def on_simplex(D: FloatArray, C: FloatArray) -> FloatArray:
     """The nearest points with z ≥ 0, Σ_r z_r = C_i, row by row."""
     D = D - D.max(axis=1, keepdims=True)  # avoids cancellation and does not change the answer
+    near = D > -C[:, None]  # all others get nothing
+    z = np.where(near, C[:, None], 0.0)
+    some = np.flatnonzero(np.count_nonzero(near, axis=1) > 1)
+    D, C = D[some], C[some]
     mu = -np.sort(-D, axis=1)
     pi = (np.cumsum(mu, axis=1) - C[:, None]) / np.arange(1, D.shape[1] + 1)
     theta = pi[np.arange(len(D)), np.count_nonzero(mu > pi, axis=1) - 1]
-    return np.asarray(np.maximum(D - theta[:, None], 0.0))
+    z[some] = np.maximum(D - theta[:, None], 0.0)
+    return z
 
 
 def coefficients(z: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
@@ -135,15 +148,6 @@ def coefficients(z: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
     alpha[rows, y] = 0.0
     alpha[rows, y] = np.minimum(-alpha.sum(axis=1), C)
     return np.asarray(alpha + 0.0)  # no negative zeros
-
-
-def shrink_sparse_into(alpha: sp.csr_array, y: LabelArray, C: FloatArray) -> sp.csr_array:
-    """``CrammerSinger.shrink_into`` for a sparse ``alpha``; the entries at the labels do not count."""
-    entries, own = alpha.tocoo(), np.zeros(len(y))
-    is_own = entries.col == y[entries.row]
-    own[entries.row[is_own]] = entries.data[is_own]
-    total = np.bincount(entries.row, np.where(is_own, 0.0, -entries.data), len(y))
-    return alpha.multiply(_row_scale(np.where(own > 0, total, 0.0), C)[:, None]).tocsr()
 
 
 def _row_scale(own: FloatArray, C: FloatArray) -> FloatArray:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..system.team import SOLO, Team
 from ..system.typing import FloatArray, LabelArray
@@ -31,6 +32,7 @@ class OneVsRest(BoxProblem):
     name: ClassVar[str] = "one-vs-rest"
     feasible_set: ClassVar[str] = "box"
     coupled: ClassVar[bool] = False
+    sums_to_zero: ClassVar[bool] = False
 
     @property
     def gap_scale(self) -> float:
@@ -52,13 +54,25 @@ class OneVsRest(BoxProblem):
         return _signed(G, y)
 
     def project(self, w: FloatArray, y: LabelArray, C: FloatArray) -> FloatArray:
-        return _signed(np.clip(_signed(w, y), 0.0, C[:, None]), y)
-
-    def face(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> np.ndarray:
-        return np.asarray((alpha != 0) & (np.abs(alpha) < C[:, None]))
+        own = np.arange(len(y)), y
+        alpha = np.minimum(w, 0.0)
+        alpha[own] = np.maximum(w[own], 0.0)
+        if np.isfinite(most := self.bound(C)).all():
+            np.clip(alpha, -most[:, None], most[:, None], out=alpha)
+        return alpha
 
     def listed(self, alpha: FloatArray, G: FloatArray, y: LabelArray, width: float) -> np.ndarray:
         return listed_in_box(alpha, self.gamma(G, y), y, width)
+
+    def shrink_sparse_into(self, alpha: sp.csr_array, y: LabelArray, C: FloatArray) -> sp.csr_array:
+        entries = alpha.tocoo()
+        own, most = entries.col == y[entries.row], self.bound(C)[entries.row]
+        values = np.clip(entries.data, np.where(own, 0.0, -most), np.where(own, most, 0.0))
+        return sp.csr_array((values, (entries.row, entries.col)), shape=alpha.shape)
+
+    def face(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> np.ndarray:
+        beta = self.beta(alpha, y)
+        return np.asarray((beta > 0) & (beta < self.bound(C)[:, None]))
 
     def spread(self, room: FloatArray, mu: FloatArray, y: LabelArray) -> FloatArray:
         return room * mu

@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..system.team import SOLO, Team
 from ..system.typing import FloatArray, LabelArray
@@ -61,13 +62,24 @@ class WestonWatkins(BoxProblem):
         beta = np.clip(-w - t[:, None], 0.0, C[:, None])
         return self.alpha(without_own(beta, y), y)
 
-    def face(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> np.ndarray:
-        mask = (alpha < 0) & (alpha > -C[:, None])
-        mask[np.arange(len(y)), y] = True
-        return np.asarray(mask)
-
     def listed(self, alpha: FloatArray, G: FloatArray, y: LabelArray, width: float) -> np.ndarray:
         return listed_in_box(alpha, self.gamma(G, y), y, width)
+
+    def shrink_sparse_into(self, alpha: sp.csr_array, y: LabelArray, C: FloatArray) -> sp.csr_array:
+        entries, rows = alpha.tocoo(), np.arange(len(y))
+        was_label = np.zeros(len(y), dtype=bool)  # otherwise the label has changed
+        was_label[entries.row[(entries.col == y[entries.row]) & (entries.data > 0)]] = True
+        off = (entries.data < 0) & was_label[entries.row]
+        row, col = entries.row[off], entries.col[off]
+        beta = np.minimum(-entries.data[off], C[row])
+        values = np.concatenate([-beta, np.bincount(row, beta, len(y))])
+        where = np.concatenate([row, rows]), np.concatenate([col, y])
+        return sp.csr_array((values, where), shape=alpha.shape)
+
+    def face(self, alpha: FloatArray, y: LabelArray, C: FloatArray) -> np.ndarray:
+        free = (alpha < 0) & (alpha > -C[:, None])
+        free[np.arange(len(y)), y] = free.any(axis=1)
+        return free
 
     def spread(self, room: FloatArray, mu: FloatArray, y: LabelArray) -> FloatArray:
         own = mu[y][:, None]

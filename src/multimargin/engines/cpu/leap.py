@@ -22,8 +22,8 @@ import numpy as np
 from scipy.linalg import solve
 
 from ...inner import work
+from ...problems.newton_direction import NoDirectionError, SystemSize
 from ...system.typing import FloatArray
-from .newton_direction import NoDirectionError, SystemSize
 from .pivoted_cholesky import Column, PivotedCholesky
 from .proximal_newton import Centre, ProximalModel
 from .state import State
@@ -199,11 +199,11 @@ class Leap:
         """The size that Newton's systems usually have."""
         m, samples = self.state.m, _UNDECIDED * self.shard.n
         members = np.full(m, _ENTRIES * samples / m)
-        return SystemSize(members, _ENTRIES**2 * samples, samples, rank, self.state.problem.coupled)
+        return SystemSize(members, _ENTRIES**2 * samples, samples, rank, self.state.problem.sums_to_zero)
 
     def _kept_bytes(self, rank: int) -> int:
-        """The factor and a copy, and rows of alpha, G and the like."""
-        return 8 * self.shard.largest * (12 * self.state.m + 2 * rank)
+        """The factor, a copy and some of its rows; rows of alpha, G and the like."""
+        return 8 * self.shard.largest * (12 * self.state.m + 3 * rank)
 
     def _fits(self, rank: int, memory: int) -> bool:
         return self._kept_bytes(rank) + min(self._system(rank).bytes) <= memory

@@ -10,8 +10,8 @@ kernel. Its dual has p m unknowns U and is convex and once differentiable,
     φ(U) = ½ ‖U‖² - ⟨G + F U, D⟩ - Σ_i ‖D_i‖² / 2σ_i,      ∇φ = U - Fᵀ D,
     D = P(α - σ (G + F U)) - α,     P the projection on the feasible rows.
 
-P is piecewise linear, so that Newton's method ends after finitely many steps; ``newton_direction.py`` has its
-system. The step length is a root of φ' along the direction, bracketed and found to a tenth.
+P is piecewise linear, so that Newton's method ends after finitely many steps. Its system is in
+``problems/newton_direction.py``. The step length is a root of φ' along the direction, bracketed and found to a tenth.
 
 The processes of a team have the rows of F, α, G and D of their own samples, and U together.
 """
@@ -25,9 +25,9 @@ import numpy as np
 
 from ... import _core
 from ...problems.base import Problem
+from ...problems.newton_direction import newton_direction
 from ...system.team import SOLO, Team
 from ...system.typing import FloatArray, LabelArray
-from .newton_direction import newton_direction
 
 _ROOT = 0.1  # of φ' at the start of a step: small enough at its end
 _TRIALS = 10  # lengths per step
@@ -83,7 +83,7 @@ class ProximalModel:
             if late() or self._error(g, eps) <= eps:
                 return Solved(alpha, U, step)
             face, rest = self.problem.face(alpha, self.y, self.C), (self.team, self.memory)
-            dU = newton_direction(self.F, face, at.sigma, g, self.problem.coupled, *rest)
+            dU = newton_direction(self.F, face, at.sigma, g, self.problem.sums_to_zero, *rest)
             FdU = self.F @ dU
             t, alpha = self._search(at, U, FU, g, dU, FdU)
             U, FU = U + t * dU, FU + t * FdU

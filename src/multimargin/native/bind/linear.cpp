@@ -2,8 +2,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
-#include <variant>
-
 #include "bind/arrays.hpp"
 #include "linear/pass_runner.hpp"
 #include "linear/problem.hpp"
@@ -29,8 +27,8 @@ auto with_weights(const LinearProblem& problem, const Weights& weights, Use use)
   });
 }
 
-void make_problem(LinearProblem* self, std::unique_ptr<LinearRows> rows, const Labels& y, const ConstVector& C, Index m,
-                  int n_threads, int parts) {
+void make_problem(LinearProblem* self, const std::string& machine, std::unique_ptr<LinearRows> rows, const Labels& y,
+                  const ConstVector& C, Index m, int n_threads, int parts) {
   const Index n = rows->rows();
   checked_threads(n_threads);
   checked_threads(parts);
@@ -40,23 +38,23 @@ void make_problem(LinearProblem* self, std::unique_ptr<LinearRows> rows, const L
   bool valid = true;
   for (Index i = 0; i < n; ++i) valid &= C.data()[i] > 0.0 && C.data()[i] <= std::numeric_limits<double>::max();
   require(valid, "costs must be positive and finite");
-  new (self) LinearProblem(std::move(rows), m, y.data(), C.data(), n_threads, parts);
+  new (self) LinearProblem(machine, std::move(rows), m, y.data(), C.data(), n_threads, parts);
 }
 
-void dense_problem(LinearProblem* self, const AnyMatrix& X, const Labels& y, const ConstVector& C, Index m,
-                   double constant, int n_threads, int parts) {
+void dense_problem(LinearProblem* self, const std::string& machine, const AnyMatrix& X, const Labels& y,
+                   const ConstVector& C, Index m, double constant, int n_threads, int parts) {
   nb::gil_scoped_release released;
   auto rows = with_dtype(X, "X must be float32 or float64", [&]<class T>(std::type_identity<T>) {
     const T* values = static_cast<const T*>(X.data());
     return std::unique_ptr<LinearRows>(new DenseLinearRows<T>(values, length(X), length(X, 1), constant));
   });
-  make_problem(self, std::move(rows), y, C, m, n_threads, parts);
+  make_problem(self, machine, std::move(rows), y, C, m, n_threads, parts);
 }
 
 template <class I>
-void sparse_problem(LinearProblem* self, const AnyVector& data, const ConstVectorOf<I>& indices,
-                    const ConstVectorOf<I>& indptr, Index d, const Labels& y, const ConstVector& C, Index m,
-                    double constant, int n_threads, int parts) {
+void sparse_problem(LinearProblem* self, const std::string& machine, const AnyVector& data,
+                    const ConstVectorOf<I>& indices, const ConstVectorOf<I>& indptr, Index d, const Labels& y,
+                    const ConstVector& C, Index m, double constant, int n_threads, int parts) {
   nb::gil_scoped_release released;
   require(length(indices) == length(data), "indices and data must have the same length");
   const Index n = length(indptr) - 1;
@@ -68,7 +66,7 @@ void sparse_problem(LinearProblem* self, const AnyVector& data, const ConstVecto
     const T* values = static_cast<const T*>(data.data());
     return std::unique_ptr<LinearRows>(new SparseLinearRows<T, I>(values, indices.data(), starts, n, d, constant));
   });
-  make_problem(self, std::move(rows), y, C, m, n_threads, parts);
+  make_problem(self, machine, std::move(rows), y, C, m, n_threads, parts);
 }
 
 auto measure(LinearProblem& problem, const Weights& weights, Index step) {
@@ -113,63 +111,79 @@ nb::tuple dual_arrays(const LinearProblem& problem) {
     nb::gil_scoped_release released;
     indptr.reserve(dual.size() + 1);
     for (Index i = 0; i < dual.size(); ++i) {
-      const Index count = dual.own(i) == 0.0 ? 0 : dual.count(i) + 1;
-      if (count > 0) classes.push_back(problem.y()[i]), values.push_back(dual.own(i));
-      for (Index e = 0; e + 1 < count; ++e) {
+      if (dual.own(i) != 0.0) classes.push_back(problem.y()[i]), values.push_back(dual.own(i));
+      for (Index e = 0; e < dual.count(i); ++e) {
         classes.push_back(dual.entries(i)[e].r);
         values.push_back(dual.entries(i)[e].alpha);
       }
-      indptr.push_back(indptr.back() + count);
+      indptr.push_back(std::ssize(classes));
     }
   }
   return nb::make_tuple(to_numpy(std::move(indptr)), to_numpy(std::move(classes)), to_numpy(std::move(values)));
 }
 
-// Sets alpha to a feasible point: the entries off the label as CSR; the label's entries are their sums.
+// Sets a row of the dual. Rounding may have made its values a little infeasible.
+template <class Form>
+void set_row(LinearProblem& problem, Index i, double given, std::vector<SparseDual::Entry>& entries) {
+  constexpr double kRounding = 1e-9;
+  const double C = problem.task().C[i], most = Form::most_other(C);
+  double others = 0.0;
+  bool feasible = true;
+  for (SparseDual::Entry& entry : entries) {
+    feasible = feasible && -entry.alpha <= most * (1.0 + kRounding);
+    entry.alpha = std::max(entry.alpha, -most);
+    others -= entry.alpha;
+  }
+  const double own = Form::own(given, others, C);
+  feasible = feasible && std::abs(own - given) <= kRounding * given;
+  if constexpr (!Form::kOwnMoves) feasible = feasible && std::abs(others - given) <= kRounding * given;
+  require(feasible, "a row of alpha must be feasible for its cost");
+  problem.dual().set(i, own, entries.data(), std::ssize(entries));
+}
+
+// Sets alpha to a feasible point, given as CSR.
 void set_dual(LinearProblem& problem, const ConstVectorOf<std::int64_t>& indptr,
               const ConstVectorOf<std::int32_t>& classes, const ConstVector& values) {
   nb::gil_scoped_release released;
-  SparseDual& dual = problem.dual();
   const LabelledRows task = problem.task();
+  const Index n = problem.dual().size();
   const std::int64_t* starts = indptr.data();
-  require(length(indptr) == dual.size() + 1 && starts[0] == 0 && starts[dual.size()] == length(classes) &&
+  require(length(indptr) == n + 1 && starts[0] == 0 && starts[n] == length(classes) &&
               length(classes) == length(values),
           "indptr, classes and values must be CSR with one row per sample");
-  require(std::is_sorted(starts, starts + dual.size() + 1), "indptr must not decrease");
-  std::vector<SparseDual::Entry> entries;
-  for (Index i = 0; i < dual.size(); ++i) {
-    entries.clear();
-    double own = 0.0;
-    for (Index k = starts[i]; k < starts[i + 1]; ++k) {
-      const std::int32_t r = classes.data()[k];
-      require(r >= 0 && r < task.m && r != task.y[i] && values.data()[k] <= 0.0,
-              "entries must be of other classes than the label, and not positive");
-      if (values.data()[k] == 0.0) continue;
-      entries.push_back({r, values.data()[k]});
-      own -= values.data()[k];
+  require(std::is_sorted(starts, starts + n + 1), "indptr must not decrease");
+  problem.with_form([&]<class Machine>(std::type_identity<Machine>) {
+    std::vector<SparseDual::Entry> entries;
+    for (Index i = 0; i < n; ++i) {
+      entries.clear();
+      double own = 0.0;
+      for (Index k = starts[i]; k < starts[i + 1]; ++k) {
+        const std::int32_t r = classes.data()[k];
+        const double value = values.data()[k];
+        require(r >= 0 && r < task.m, "classes must be in 0..m-1");
+        require(r == task.y[i] ? value >= 0.0 : value <= 0.0,
+                "entries must not be negative at the label, and not positive elsewhere");
+        if (r == task.y[i]) own = value;
+        if (r != task.y[i] && value != 0.0) entries.push_back({r, value});
+      }
+      set_row<LinearForm<Machine>>(problem, i, own, entries);
     }
-    require(own <= task.C[i] * (1.0 + 1e-12), "a row of alpha must not exceed its cost");
-    dual.set(i, std::min(own, task.C[i]), entries.data(), static_cast<Index>(entries.size()));
-  }
+  });
 }
 
-double dual_sum(const LinearProblem& problem) {
-  nb::gil_scoped_release released;
-  double sum = 0.0;
-  for (Index i = 0; i < problem.dual().size(); ++i) sum += problem.dual().own(i);
-  return sum;
-}
-
-// A PassRunner in the precision of its weights.
-using Runner = std::variant<std::unique_ptr<PassRunner<float>>, std::unique_ptr<PassRunner<double>>>;
+// A binding can hold a PassRunner only by a pointer, because the machine and the type of the weights decide what it is.
+using Runner = std::unique_ptr<PassRunner>;
 
 void make_runner(Runner* self, LinearProblem& problem, const Weights& weights, const std::string& update, double tau,
                  std::uint64_t seed, bool together) {
   nb::gil_scoped_release released;
   require(tau >= 0.0, "tau must not be negative");
-  const UpdateRule rule{machines::find_simplex_update(update), tau};
+  const UpdateRule rule{update, tau};
   with_weights(problem, weights, [&]<class W>(const LinearWeights<W>& w) {
-    new (self) Runner(std::make_unique<PassRunner<W>>(problem.task(), w, &problem.dual(), rule, seed, together));
+    problem.with_form([&]<class Machine>(std::type_identity<Machine>) {
+      new (self) Runner(
+          std::make_unique<MachinePasses<W, Machine>>(problem.task(), w, &problem.dual(), rule, seed, together));
+    });
   });
 }
 
@@ -179,13 +193,13 @@ void begin_pass(Runner& self, bool all, double threshold, double relax, double m
   require(0.0 < relax && relax < 2.0, "relax must be between 0 and 2");
   require(stretch >= 1.0, "stretch must be at least 1");
   const PassRule rule{threshold, relax, margin, shuffle, false, stretch};
-  std::visit([&](auto& runner) { runner->begin(all, rule); }, self);
+  self->begin(all, rule);
 }
 
 auto go_on(Runner& self, Index pieces) {
   nb::gil_scoped_release released;
   require(pieces >= 1, "pieces must be at least 1");
-  const PassResult r = std::visit([&](auto& runner) { return runner->go_on(pieces); }, self);
+  const PassResult r = self->go_on(pieces);
   return std::tuple(r.visits, r.updates, r.active, r.violation, r.total, r.change, r.gap);
 }
 
@@ -193,40 +207,33 @@ nb::ndarray<nb::numpy, std::int64_t> told_steps(Runner& self, double stretch) {
   std::vector<std::int64_t> message;
   {
     nb::gil_scoped_release released;
-    message = std::visit(
-        [&](auto& runner) {
-          require(runner->shares(), "steps are not shared");
-          return runner->steps(stretch);
-        },
-        self);
+    require(self->shares(), "steps are not shared");
+    message = self->steps(stretch);
   }
   return to_numpy(std::move(message));
 }
 
 void make_steps(Runner& self, const ConstVectorOf<std::int64_t>& message, double factor) {
   nb::gil_scoped_release released;
-  std::visit(
-      [&](auto& runner) {
-        require(runner->shares(), "steps are not shared");
-        runner->make(message.data(), length(message), factor);
-      },
-      self);
+  require(self->shares(), "steps are not shared");
+  self->make(message.data(), length(message), factor);
 }
 
 template <class I>
 void bind_sparse_problem(nb::class_<LinearProblem>& problem) {
-  problem.def("__init__", &sparse_problem<I>, "data"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(),
-              "d"_a, "y"_a.noconvert(), "C"_a.noconvert(), "m"_a, "constant"_a, "n_threads"_a, "parts"_a = 1,
-              nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 6>(),
-              nb::keep_alive<1, 7>());
+  problem.def("__init__", &sparse_problem<I>, "machine"_a, "data"_a.noconvert(), "indices"_a.noconvert(),
+              "indptr"_a.noconvert(), "d"_a, "y"_a.noconvert(), "C"_a.noconvert(), "m"_a, "constant"_a, "n_threads"_a,
+              "parts"_a = 1, nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(),
+              nb::keep_alive<1, 7>(), nb::keep_alive<1, 8>());
 }
 
 }  // namespace
 
 void bind_linear(nb::module_& m) {
   nb::class_<LinearProblem> problem(m, "LinearProblem");
-  problem.def("__init__", &dense_problem, "X"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "m"_a, "constant"_a,
-              "n_threads"_a, "parts"_a = 1, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>());
+  problem.def("__init__", &dense_problem, "machine"_a, "X"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "m"_a,
+              "constant"_a, "n_threads"_a, "parts"_a = 1, nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(),
+              nb::keep_alive<1, 5>());
   bind_sparse_problem<std::int32_t>(problem);
   bind_sparse_problem<std::int64_t>(problem);
   problem.def("measure", &measure, "weights"_a.noconvert(), "step"_a = 1,
@@ -234,24 +241,26 @@ void bind_linear(nb::module_& m) {
            "last two as sums.")
       .def("rebuild", &rebuild, "weights"_a.noconvert(), "Computes the weights from the dual alone.")
       .def("dual", &dual_arrays, "alpha as (indptr, classes, values).")
-      .def("set_dual", &set_dual, "indptr"_a.noconvert(), "classes"_a.noconvert(), "values"_a.noconvert())
+      .def("set_dual", &set_dual, "indptr"_a.noconvert(), "classes"_a.noconvert(), "values"_a.noconvert(),
+           "Sets alpha to a feasible point, given as CSR.")
       .def("norms", [](const LinearProblem& self) { return to_numpy(std::vector<double>(self.norms())); },
            "|x_i|^2 of all samples.")
-      .def("dual_sum", &dual_sum, "sum_i alpha_{i,y_i}")
+      .def("conjugate", &LinearProblem::conjugate, nb::call_guard<nb::gil_scoped_release>(),
+           "The part of the dual objective beside |W|^2 / 2.")
       .def("support", [](const LinearProblem& self) { return self.dual().support(); },
            "Number of samples with alpha_i != 0.");
   m.def("squared_norm", &norm, "weights"_a.noconvert(), "n_threads"_a = 1, "|W|^2 in float64.");
   nb::class_<Runner>(m, "PassRunner")
       .def("__init__", &make_runner, "problem"_a, "weights"_a.noconvert(), "update"_a, "tau"_a, "seed"_a,
            "together"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
-      .def("part", [](Runner& self) { std::visit([](auto& runner) { runner->part(); }, self); },
+      .def("part", [](Runner& self) { self->part(); },
            "Go on without threads.")
       .def("begin", &begin_pass, "all"_a, "threshold"_a, "relax"_a, "margin"_a, "shuffle"_a, "stretch"_a = 1.0,
            "Begins a pass over all samples or the active ones.")
       .def("go_on", &go_on, "pieces"_a = 1,
            "Visits the first of so many equal pieces of what is left of the pass; returns (visits, updates, active, "
            "violation, total, change of the dual, gap as far as seen) of the pass so far.")
-      .def("share", [](Runner& self) { std::visit([](auto& runner) { runner->share(); }, self); },
+      .def("share", [](Runner& self) { self->share(); },
            "Share steps with other processes from now on.")
       .def("steps", &told_steps, "stretch"_a, "The steps since the last call, over stretch, as a message.")
       .def("make", &make_steps, "message"_a.noconvert(), "factor"_a, "Make the steps of a message, factor times.");

@@ -12,6 +12,7 @@ struct LabelledRows {
   const std::int32_t* y;
   const double* C;
   const double* norm;  // |x_i|^2
+  double other;        // T_ir for r != y_i; of the label T is 1 (linear_form.hpp)
 };
 
 // The step of a visit: w_{classes[c]} += delta[c] x_i.
@@ -29,16 +30,17 @@ class ClassWorker {
         spread_(base_.size()), delta_(base_.size() + 1),  // one more, which takes the classes of other blocks
         listed_(base_.size() + 1) {
     const Index real = std::clamp<Index>(task.m - first_, 0, all.width);
+    std::fill_n(base_.begin(), real, static_cast<W>(-task.other));
     std::fill(base_.begin() + real, base_.end(), std::numeric_limits<W>::lowest());  // padding
   }
 
-  // Writes G_i = s_i - e_y of the block's classes to their places among all in `scores`; returns the largest.
+  // Writes s_i - T_i of the block's classes to their places among all in `scores`; returns the largest.
   W score(Index i, W* scores) {
     const Index y = task_.y[i] - first_;
     const bool own = 0 <= y && y < weights_.stride;
     if (own) base_[y] = W{-1};
     const W top = weights_.scores(reader_.read(i), base_.data(), scores + first_);
-    if (own) base_[y] = W{0};
+    if (own) base_[y] = static_cast<W>(-task_.other);
     return top;
   }
 
@@ -67,7 +69,7 @@ class ClassWorker {
   WeightBlock<W> weights_;
   Index first_;
   RowReader<W> reader_;
-  std::vector<W> base_;  // -e_y while sample i is scored; padding is far below all classes
+  std::vector<W> base_;  // -T_i while sample i is scored; padding is far below all classes
   std::vector<W> spread_, delta_;
   std::vector<std::int32_t> listed_;
 };

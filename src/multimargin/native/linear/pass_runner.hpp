@@ -1,7 +1,8 @@
 // Dual coordinate descent for linear machines (Blondel, Fujino & Ueda, Algorithm 1).
 //
-//     minimise  D(alpha) = 1/2 sum_r |w_r|^2 - sum_i alpha_{i,y_i},   w_r = sum_i alpha_ir x_i,   alpha_i feasible,
+//     minimise  D(alpha) = 1/2 sum_r |w_r|^2 + 1/2 sum_i R_i |alpha_i|^2 - <T, alpha>,   alpha_i feasible,
 //
+// with w_r = sum_i alpha_ir x_i, and T, R and the feasible rows those of the machine (linear_form.hpp),
 // given the rows, a feasible alpha and its w_r; one sample after the other, each by its exact (or relaxed) update. The
 // result is in the dual and the weights.
 //
@@ -26,49 +27,67 @@
 
 namespace multimargin::linear {
 
-template <class W>
+// The passes of one fit, whatever the machine and the type of the weights.
 class PassRunner {
  public:
+  using Word = std::int64_t;
+
+  PassRunner() = default;
+  virtual ~PassRunner() = default;
+  PassRunner(const PassRunner&) = delete;
+  PassRunner& operator=(const PassRunner&) = delete;
+
+  // Goes on without threads.
+  virtual void part() = 0;
+  // Shares steps with other processes from now on.
+  virtual void share() = 0;
+  virtual bool shares() const = 0;
+  // The steps since the last call, as a message; and makes those of a message.
+  virtual std::vector<Word> steps(double stretch) = 0;
+  virtual void make(const Word* message, Index length, double factor) = 0;
+  // Begins a pass over all samples, or over those that are still active.
+  virtual void begin(bool all, PassRule rule) = 0;
+  // Visits the first of so many equal pieces of what is left. The result is that of the pass so far.
+  virtual PassResult go_on(Index pieces) = 0;
+};
+
+template <class W, class Machine>
+class MachinePasses final : public PassRunner {
+ public:
   // If together, one thread per part of the dual and block of the weights. Else the parts take turns on one thread.
-  PassRunner(const LabelledRows& task, const LinearWeights<W>& weights, SparseDual* dual, const UpdateRule& update,
-             std::uint64_t seed, bool together)
+  MachinePasses(const LabelledRows& task, const LinearWeights<W>& weights, SparseDual* dual, const UpdateRule& update,
+                std::uint64_t seed, bool together)
       : together_(together && has_openmp() && weights.blocks > 1), stride_(weights.classes()), task_(task),
         dual_(dual), blocks_(task, weights) {
     const int parts = dual->parts();
     for (int t = 0; t < parts; ++t) {
       const std::uint64_t own_seed = seed + 2 * static_cast<std::uint64_t>(t);
-      shards_.push_back(std::make_unique<LinearShard<W>>(task, dual, update, own_seed, t));
+      shards_.push_back(std::make_unique<LinearShard<W, Machine>>(task, dual, update, own_seed, t));
     }
     scores_.reserve(batch() * stride_);
     tops_.resize(weights.blocks * batch());
   }
-  PassRunner(const PassRunner&) = delete;
-  PassRunner& operator=(const PassRunner&) = delete;
 
-  // Goes on without threads.
-  void part() { together_ = false; }
+  void part() override { together_ = false; }
 
-  // Shares steps with other processes from now on.
-  void share() {
+  void share() override {
     if (!exchange_) exchange_ = std::make_unique<StepExchange<W>>(task_, &blocks_);
   }
-  bool shares() const { return exchange_ != nullptr; }
+  bool shares() const override { return exchange_ != nullptr; }
 
-  // The steps since the last call, as a message.
-  std::vector<typename StepExchange<W>::Word> steps(double stretch) {
-    std::vector<typename StepExchange<W>::Word> message;
+  std::vector<Word> steps(double stretch) override {
+    std::vector<Word> message;
     for (auto& shard : shards_) {
       exchange_->tell(shard->made(), stretch, message);
       shard->made().clear();
     }
     return message;
   }
-  void make(const typename StepExchange<W>::Word* message, Index length, double factor) {
+  void make(const Word* message, Index length, double factor) override {
     exchange_->make(message, length, factor);
   }
 
-  // Begins a pass over all samples, or over those that are still active.
-  void begin(bool all, PassRule rule) {
+  void begin(bool all, PassRule rule) override {
     rule.notes = exchange_ != nullptr;
     for (auto& shard : shards_) shard->begin(all, rule);
     if (all) {
@@ -77,8 +96,7 @@ class PassRunner {
     }
   }
 
-  // Visits the first of so many equal pieces of what is left. The result is that of the pass so far.
-  PassResult go_on(Index pieces) {
+  PassResult go_on(Index pieces) override {
     for (auto& shard : shards_) shard->take_piece(pieces);
     if (together_) {
       run_together();
@@ -106,7 +124,7 @@ class PassRunner {
     for (const auto& shard : shards_) shard->log().make(block);
     bool any = false;
     for (Index p = 0; p < static_cast<Index>(shards_.size()); ++p) {
-      const LinearShard<W>& shard = *shards_[p];
+      const LinearShard<W, Machine>& shard = *shards_[p];
       const Index visits = shard.left(kBatch);
       any = any || visits > 0;
       for (Index k = 0; k < visits; ++k) {
@@ -122,7 +140,7 @@ class PassRunner {
 
   // Solves the samples of part p in the batch.
   void settle(Index p) {
-    LinearShard<W>& shard = *shards_[p];
+    LinearShard<W, Machine>& shard = *shards_[p];
     const Index visits = shard.left(kBatch), first = p * kBatch;
     W tops[kBatch];
     for (Index k = 0; k < visits; ++k) {
@@ -180,7 +198,7 @@ class PassRunner {
   LabelledRows task_;
   const SparseDual* dual_;
   ClassWorkers<W> blocks_;
-  std::vector<std::unique_ptr<LinearShard<W>>> shards_;
+  std::vector<std::unique_ptr<LinearShard<W, Machine>>> shards_;
   AlignedBuffer<W> scores_;  // of a batch
   std::vector<W> tops_;      // of a batch: the largest score of each block
   Interrupt interrupt_;

@@ -10,16 +10,19 @@ struct LinearMeasure {
   double violation = 0.0;  // largest psi
   double gain = 0.0;       // largest g_i / C_i
   double gap = 0.0;        // sum of g_i
-  double loss = 0.0;       // sum of C_i (max_r G_ir - G_iy)
+  double loss = 0.0;       // sum of L_i
 };
 
 class LinearProblem {
  public:
   // n_threads are for measure and rebuild; `parts` is the number of threads of a descent.
-  LinearProblem(std::unique_ptr<LinearRows> rows, Index m, const std::int32_t* y, const double* C, int n_threads,
-                int parts)
-      : rows_(std::move(rows)), m_(m), y_(y), C_(C), n_threads_(n_threads), norm_(rows_->rows()),
+  LinearProblem(std::string_view machine, std::unique_ptr<LinearRows> rows, Index m, const std::int32_t* y,
+                const double* C, int n_threads, int parts)
+      : machine_(machine), rows_(std::move(rows)), m_(m), y_(y), C_(C), n_threads_(n_threads), norm_(rows_->rows()),
         dual_(rows_->rows(), parts) {
+    other_ = with_linear_machine(machine_, []<class Machine>(std::type_identity<Machine>) {
+      return LinearForm<Machine>::kOtherTarget;
+    });
     LinearRow<double> row;
     row.reserve(rows_->longest());
     for (Index i = 0; i < rows_->rows(); ++i) {
@@ -31,7 +34,13 @@ class LinearProblem {
   LinearProblem(const LinearProblem&) = delete;
   LinearProblem& operator=(const LinearProblem&) = delete;
 
-  LabelledRows task() const { return {rows_.get(), m_, y_, C_, norm_.data()}; }
+  // Calls work(std::type_identity<Machine>{}) for the machine.
+  template <class Work>
+  auto with_form(Work work) const {
+    return with_linear_machine(machine_, work);
+  }
+
+  LabelledRows task() const { return {rows_.get(), m_, y_, C_, norm_.data(), other_}; }
   const LinearRows& rows() const { return *rows_; }
   const std::vector<double>& norms() const { return norm_; }
   Index m() const { return m_; }
@@ -54,14 +63,39 @@ class LinearProblem {
     });
   }
 
+  // The part of the dual objective beside 1/2 |W|^2, sum_i L_i^*(-alpha_i) = 1/2 sum_i R_i |alpha_i|^2 - <T, alpha>.
+  double conjugate() const {
+    return with_form([&]<class Machine>(std::type_identity<Machine>) {
+      double sum = 0.0;
+      for (Index i = 0; i < dual_.size(); ++i) {
+        const double own = dual_.own(i);
+        double linear = own, square = own * own;
+        for (const SparseDual::Entry *entry = dual_.entries(i), *end = entry + dual_.count(i); entry != end; ++entry) {
+          linear += other_ * entry->alpha;
+          square += entry->alpha * entry->alpha;
+        }
+        sum += 0.5 * LinearForm<Machine>::ridge(C_[i]) * square - linear;
+      }
+      return sum;
+    });
+  }
+
   // Measures every step-th sample with fixed weights.
   template <class W>
   LinearMeasure measure(const LinearWeights<W>& weights, Index step = 1) {
+    return with_form([&]<class Machine>(std::type_identity<Machine>) { return measure_of<Machine>(weights, step); });
+  }
+
+ private:
+  static constexpr Index kSamplesPerTask = 256;
+
+  template <class Machine, class W>
+  LinearMeasure measure_of(const LinearWeights<W>& weights, Index step) {
     const Index count = (rows_->rows() + step - 1) / step, tasks = (count + kSamplesPerTask - 1) / kSamplesPerTask;
     std::vector<LinearMeasure> parts(tasks);
     const double most = dual_.largest();
     parallel_tasks(tasks, n_threads_, [&] {
-      auto visitor = std::make_shared<LinearVisitor<W>>(task(), &dual_, UpdateRule{}, 0);
+      auto visitor = std::make_shared<LinearVisitor<W, Machine>>(task(), &dual_, UpdateRule{}, 0);
       visitor->expect(most);
       auto blocks = std::make_shared<ClassWorkers<W>>(task(), weights);
       auto scores = std::make_shared<std::vector<W>>(weights.classes());
@@ -91,9 +125,6 @@ class LinearProblem {
     return all;
   }
 
- private:
-  static constexpr Index kSamplesPerTask = 256;
-
   // Rebuilds classes first..last-1 of a block that begins with class `offset`.
   template <class W>
   void rebuild_classes(const WeightBlock<W>& weights, Index features, Index offset, Index first, Index last) const {
@@ -104,7 +135,7 @@ class LinearProblem {
     std::vector<std::int32_t> classes(m_);
     std::vector<W> alpha(m_);
     for (Index i = 0; i < rows_->rows(); ++i) {
-      if (dual_.own(i) == 0.0) continue;
+      if (dual_.is_zero(i)) continue;
       Index count = 0;
       const auto list = [&](Index r, double value) {
         classes[count] = static_cast<std::int32_t>(r - offset);
@@ -119,6 +150,8 @@ class LinearProblem {
     }
   }
 
+  std::string machine_;  // its name
+  double other_ = 0.0;   // T_ir for r != y_i
   std::unique_ptr<LinearRows> rows_;
   Index m_;
   const std::int32_t* y_;

@@ -80,7 +80,7 @@ class StepLog {
   std::vector<double> delta_;
 };
 
-template <class W>
+template <class W, class Machine>
 class LinearShard {
  public:
   LinearShard(const LabelledRows& task, SparseDual* dual, const UpdateRule& update, std::uint64_t seed, int part)
@@ -89,7 +89,7 @@ class LinearShard {
 
   const PassResult& result() const { return result_; }
 
-  // No alpha_{i,y_i} is above `most` (see LinearVisitor::expect).
+  // No |alpha_ir| is above `most` (see ListedClasses::expect).
   void expect(double most) { visitor_.expect(most); }
 
   void begin(bool all, const PassRule& rule) {
@@ -217,7 +217,7 @@ class LinearShard {
     return true;
   }
 
-  LinearVisitor<W> visitor_;
+  LinearVisitor<W, Machine> visitor_;
   Random random_;
   Index part_, parts_;
   std::vector<Index> active_, visits_;  // numbers k of samples k * parts + part; of this pass, in its order

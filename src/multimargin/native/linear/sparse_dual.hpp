@@ -1,8 +1,8 @@
 // The dual of the linear machine, sparse: a sample has weight on few classes, so that each of a million samples with a
 // thousand classes takes only a few numbers.
 //
-// Row i is alpha_i as (class, alpha_ir < 0) for the classes with weight other than the label, and
-// alpha_{i,y} = -(their sum), or exactly C_i if z_{i,y} = 0.
+// Row i is alpha_i as (class, alpha_ir < 0) for the classes with weight other than the label, and alpha_{i,y} beside
+// them. If rows sum to zero, that is minus the sum of the others (of crammer-singer exactly C_i if z_{i,y} = 0).
 #pragma once
 
 #include "base/platform.hpp"
@@ -24,6 +24,7 @@ class SparseDual {
   Index count(Index i) const { return row(i).count; }
   double own(Index i) const { return row(i).own; }
   const Entry* entries(Index i) const { return pools_[part(i)].entries.data() + row(i).first; }
+  bool is_zero(Index i) const { return row(i).is_zero(); }
 
   // Number of samples with alpha_i != 0.
   Index support() const {
@@ -32,10 +33,14 @@ class SparseDual {
     return sum;
   }
 
-  // max_i alpha_{i,y_i}
+  // max_ir |alpha_ir|
   double largest() const {
     double most = 0.0;
-    for (const Row& row : rows_) most = std::max(most, row.own);
+    for (Index i = 0; i < size(); ++i) {
+      most = std::max(most, own(i));
+      for (const Entry *entry = entries(i), *end = entry + count(i); entry != end; ++entry)
+        most = std::max(most, -entry->alpha);
+    }
     return most;
   }
 
@@ -45,9 +50,10 @@ class SparseDual {
     Row& row = rows_[i];
     Pool& pool = pools_[part(i)];
     if (count > row.room) pool.grow(row, count);
-    pool.support += (own != 0.0) - (row.own != 0.0);
+    pool.support += row.is_zero();
     row.own = own;
     row.count = static_cast<std::int32_t>(count);
+    pool.support -= row.is_zero();
     std::copy(entries, entries + count, pool.entries.begin() + row.first);
   }
 
@@ -56,6 +62,8 @@ class SparseDual {
     double own = 0.0;
     std::int64_t first = 0;
     std::int32_t count = 0, room = 0;
+
+    bool is_zero() const { return own == 0.0 && count == 0; }
   };
 
   struct Pool {

@@ -20,10 +20,11 @@ namespace box {
 
 inline constexpr Index kShort = 8;  // up to so many classes a plain loop is fastest
 
-// v_r = [-gamma_r]_+ if beta_r < C (1 - 1e-8) or there is no upper bound, [gamma_r]_+ if beta_r > 1e-8 C.
+// v_r = [-gamma_r]_+ if beta_r < C (1 - 1e-8) or there is no upper bound, [gamma_r]_+ if beta_r > 1e-8 scale. The scale
+// is C, unless all beta are known to be far below it.
 template <bool bounded>
-MULTIMARGIN_INLINE double violation_of(double beta, double gamma, double C) {
-  const double low = kActive * C, high = bounded ? C - low : kInfinity;
+MULTIMARGIN_INLINE double violation_of(double beta, double gamma, double C, double scale) {
+  const double low = kActive * scale, high = bounded ? C - kActive * C : kInfinity;
   const double up = beta < high ? -gamma : 0.0, down = beta > low ? gamma : 0.0;
   return up > down ? up : down;
 }
@@ -31,7 +32,7 @@ MULTIMARGIN_INLINE double violation_of(double beta, double gamma, double C) {
 // v = max_r v_r; the class `skip` has no beta. NaN if G[0] is NaN, which a maximum alone would not show.
 template <bool bounded, class Beta, class Gamma>
 MULTIMARGIN_INLINE double violation(Index n, Beta beta, Gamma gamma, Index skip, double C, const double* G) {
-  auto term = [=](Index r) { return r == skip ? 0.0 : violation_of<bounded>(beta(r), gamma(r), C); };
+  auto term = [=](Index r) { return r == skip ? 0.0 : violation_of<bounded>(beta(r), gamma(r), C, C); };
   double worst = 0.0;
   if (n > kShort) {
     worst = std::max(worst, max_over(n, term));
@@ -44,14 +45,16 @@ MULTIMARGIN_INLINE double violation(Index n, Beta beta, Gamma gamma, Index skip,
   return worst + 0.0 * G[0];
 }
 
+// (C - beta) [-gamma]_+ + beta [gamma]_+ of one variable.
+MULTIMARGIN_INLINE double gain_of(double beta, double gamma, double C) {
+  const double room = gamma < 0.0 ? C - beta : beta, slope = gamma < 0.0 ? -gamma : gamma;
+  return room < 0.0 ? 0.0 : room * slope;
+}
+
 // g = sum_r (C - beta_r) [-gamma_r]_+ + beta_r [gamma_r]_+.
 template <class Beta, class Gamma>
 MULTIMARGIN_INLINE double gain(Index n, Beta beta, Gamma gamma, Index skip, double C) {
-  return sum_over(n, [=](Index r) {
-    const double b = beta(r), g = gamma(r);
-    const double room = g < 0.0 ? C - b : b, slope = g < 0.0 ? -g : g;
-    return r == skip || room < 0.0 ? 0.0 : room * slope;
-  });
+  return sum_over(n, [=](Index r) { return r == skip ? 0.0 : gain_of(beta(r), gamma(r), C); });
 }
 
 // The step of an update: relax / kii, finite.

@@ -1,4 +1,4 @@
-"""Newton's direction for the proximal model of ``proximal_newton.py``.
+"""Newton's direction for a proximal step of all samples, if the kernel is F Fᵀ or the machine is linear.
 
     (I + Σ_i σ_i P_i ⊗ f_i f_iᵀ) dU = -g,      U, g (p, m),   f_i the rows of F (n, p)
 
@@ -28,8 +28,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from ...system.team import Team
-from ...system.typing import FloatArray
+from ..system.team import Team
+from ..system.typing import FloatArray
+
+_ROWS = 8192  # multiplied at a time
 
 
 class NoDirectionError(Exception):
@@ -56,13 +58,14 @@ class SystemSize(NamedTuple):
 
     @property
     def bytes(self) -> tuple[float, float]:
-        """Bytes by pairs and by columns."""
+        """Bytes by pairs and by columns, beside the rows of F."""
         u, p, m = self.members, self.rank, len(self.members)
-        rows = self.samples * p
+        few = min(self.samples, _ROWS) * p
         if not self.coupled:
-            return 8 * (rows + 2 * float((u**2).max(initial=0.0))), 8 * (rows + 2 * p**2)
+            most = float(u.max(initial=0.0))
+            return 8 * (most * p + 2 * most**2), 8 * (few + 3 * p**2)
         pairs = float((u**2 + u * p).sum()) + self.samples**2
-        return 8 * (rows + pairs), 8 * (2 * rows + 2 * (m * p) ** 2)
+        return 8 * pairs, 8 * (few + 2 * (m * p) ** 2)
 
     def by_pairs(self, memory: float) -> bool:
         """Whether pairs are less work; a form that does not fit is not chosen."""
@@ -84,12 +87,13 @@ def newton_direction(
     """Return dU (p, m) for the faces (n, m) of the samples held here.
 
     ``coupled`` says that the entries of a row sum to zero. Raises ``NoDirectionError`` if rounding makes a
-    matrix indefinite, or if no form fits in ``memory`` bytes.
+    matrix indefinite, or if no form fits in ``memory`` bytes beside the rows of F.
     """
     count = face.sum(axis=1)
-    free = np.flatnonzero(count > coupled)
-    F, face, sigma, count = F[free], face[free], sigma[free], count[free]
-    sizes = team.sum([*face.sum(axis=0), float(count @ count), len(free)])
+    free = count > coupled
+    if not free.all():
+        F, face, sigma, count = F[free], face[free], sigma[free], count[free]
+    sizes = team.sum([*face.sum(axis=0), float(count @ count), len(F)])
     if SystemSize(sizes[:-2], sizes[-2], sizes[-1], len(g), coupled).by_pairs(memory):
         F, face, sigma = team.join(F), team.join(face), team.join(sigma)
         return _by_pairs(F, face, sigma, g) if coupled else _classes_by_pairs(F, face, sigma, g)
@@ -128,15 +132,14 @@ def _classes_by_pairs(F: FloatArray, face: np.ndarray, sigma: FloatArray, g: Flo
 def _by_columns(F: FloatArray, face: np.ndarray, sigma: FloatArray, g: FloatArray, team: Team) -> FloatArray:
     p, m = g.shape
     count = face.sum(axis=1)
-    rows = F * np.sqrt(sigma / count)[:, None]
     A = np.zeros((m * p, m * p), order="F")
     for r, of in _members(face):
         own = slice(r * p, r * p + p)
-        A[own, own] = (rows[of].T * (count[of] - 1)) @ rows[of]
+        A[own, own] = _gram(F, of, sigma[of] * (1.0 - 1.0 / count[of]))
         for q in range(r):
             both = of[face[of, q]]
             if len(both):
-                A[own, q * p : q * p + p] = -rows[both].T @ rows[both]
+                A[own, q * p : q * p + p] = -_gram(F, both, sigma[both] / count[both])
     A = team.sum(A.T).T  # in LAPACK's order
     A.flat[:: m * p + 1] += 1.0
     return np.ascontiguousarray(_solve(_factor(A), -g.T.ravel()).reshape(m, p).T)
@@ -148,11 +151,22 @@ def _classes_by_columns(
     p, m = g.shape
     direction = np.empty_like(g)
     for r in range(m):
-        rows = F[face[:, r]] * np.sqrt(sigma[face[:, r]])[:, None]
-        A = np.asfortranarray(team.sum(rows.T @ rows))
+        of = np.flatnonzero(face[:, r])
+        A = np.asfortranarray(team.sum(_gram(F, of, sigma[of])))
         A.flat[:: p + 1] += 1.0
         direction[:, r] = _solve(_factor(A), -g[:, r])
     return direction
+
+
+def _gram(F: FloatArray, of: np.ndarray, factor: FloatArray) -> FloatArray:
+    """Σ_i factor_i f_i f_iᵀ over the samples ``of``; a few of their rows are copied at a time."""
+    total = np.zeros((F.shape[1], F.shape[1]))
+    root = np.sqrt(factor)
+    for first in range(0, len(of), _ROWS):
+        part = slice(first, first + _ROWS)
+        rows = F[of[part]] * root[part, None]
+        total += rows.T @ rows
+    return total
 
 
 def _members(face: np.ndarray) -> list[tuple[int, np.ndarray]]:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from thread_team import run_ranks
 
-from multimargin.engines.cpu import newton_direction as module
-from multimargin.engines.cpu.newton_direction import NoDirectionError, SystemSize, newton_direction
+from multimargin.problems import newton_direction as module
+from multimargin.problems.newton_direction import NoDirectionError, SystemSize, newton_direction
 from multimargin.system.team import SOLO
 
 N, M, P = 40, 5, 7
