@@ -11,7 +11,7 @@ kernel. Its dual has p m unknowns U and is convex and once differentiable,
     D = P(α - σ (G + F U)) - α,     P the projection on the feasible rows.
 
 P is piecewise linear, so that Newton's method ends after finitely many steps. Its system is in
-``problems/newton_direction.py``. The step length is a root of φ' along the direction, bracketed and found to a tenth.
+``problems/newton_direction.py``. The length of a step is a root of φ' along the direction, found to a tenth.
 
 The processes of a team have the rows of F, α, G and D of their own samples, and U together.
 """
