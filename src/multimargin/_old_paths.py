@@ -1,4 +1,4 @@
-"""Where pickles of version 0.1.0 look for classes that have moved since.
+"""Where pickles of version 0.1.0 look for classes that have moved or gone since.
 
 ``pickle`` imports a class by the path of its module. Each old path below becomes another name of the module
 that now has the class, so that such files load.
@@ -16,10 +16,18 @@ _MOVED = {
     "interior_point": "inner.undecided_interior_point",
     "linear_stream": "linear.stream",
     "linear_svc": "estimators.linear_svc",
-    "low_rank": "engines.base",
+    "low_rank": "_old_paths",
     "smo": "inner.pair_descent",
     "variable_projection": "inner.variable_projection",
 }
+
+
+class LowRank:
+    """What ``Decomposition.leap`` was in version 0.1.0; it counts as True."""
+
+    def __repr__(self) -> str:
+        return "True"
+
 
 for _old, _new in _MOVED.items():
     sys.modules[f"multimargin.{_old}"] = import_module(f"multimargin.{_new}")

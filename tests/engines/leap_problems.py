@@ -21,9 +21,9 @@ def factored(K, rank, rows=None, shard=None):
     """The pivoted Cholesky factor of K, or the part of it that a rank with these rows has."""
     rows = slice(0, len(K)) if rows is None else rows
     shard = Shard(rows.stop - rows.start) if shard is None else shard
-    factor = PivotedCholesky(K.diagonal()[rows].copy(), lambda i: K[rows, i], shard)
+    factor = PivotedCholesky(K.diagonal()[rows].copy(), shard)
     while factor.rank < rank and not factor.done:
-        factor.grow()
+        factor.grow(lambda i: K[rows, i])
     return factor
 
 

@@ -7,6 +7,7 @@ from thread_team import run_ranks
 
 from multimargin.engines import CpuEngine, EngineOptions
 from multimargin.engines.base import Task
+from multimargin.engines.cpu.leap import Means
 from multimargin.kernels import make_kernel
 from multimargin.problems import PROBLEMS
 from multimargin.system.team import SOLO
@@ -60,7 +61,9 @@ def test_ranks_decide_alike(short_of_memory):
     def leap(team, rows):
         engine = make(team, rows)
         memory = 100 if short_of_memory and team.rank == 1 else 1 << 30
-        return [engine._leap.is_due(1e-3, done + team.rank, memory) for done in (0, 10**15)]
+        means = Means(0, memory, engine.column, engine.place, lambda: False)
+        due = [means._replace(done=done + team.rank) for done in (0, 10**15)]
+        return [engine._leap.is_due(1e-3, with_these) for with_these in due]
 
     decided = on_ranks([0, 30, 30, 90], leap)
     assert decided == [[False, not short_of_memory]] * 3

@@ -211,8 +211,9 @@ def test_interrupted_inside_it_keeps_a_feasible_model(monkeypatch):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            # Without steps over faces and spans, which would solve this without it.
-            solver = replace(METHODS["auto"], inner=replace(METHODS["auto"].inner, faces=False, spans=False))
+            # Without leaps and steps over faces and spans, which would solve this without it.
+            inner = replace(METHODS["auto"].inner, faces=False, spans=False)
+            solver = replace(METHODS["auto"], inner=inner, leap=False)
             model = KernelSVC(C=1000.0, gamma=1e-3, tol=1e-5, solver=solver, on_interrupt="keep").fit(X, y)
     finally:
         signal.signal(signal.SIGINT, handler)

@@ -110,7 +110,7 @@ def test_costs_beyond_float64_leave_a_model_of_use(machine):
     X, y = overlapping(3)
     with pytest.warns(ConvergenceWarning, match="Largest violation"):
         model = fitted(1e7 * X, y, machine, kernel="linear")
-    assert model.score(1e7 * X, y) > 0.85
+    assert model.score(1e7 * X, y) > 0.75
     margin, cost, _ = MACHINES[machine]
     alpha, C = full_alpha(model, len(y)), np.ones(len(y))
     short, pair = margin.shortfall(1e14 * X @ (X.T @ alpha), y), margin.pairs(y, 3)

@@ -67,7 +67,7 @@ class KernelFit(KernelParameters):
             method.lazy_blocks,
             method.largest_set,
             method.inner,
-            method.leap,
+            bool(method.leap),
         )
         engine: Engine
         made: dict[str, Any] | None = None

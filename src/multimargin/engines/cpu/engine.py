@@ -34,7 +34,7 @@ from ..solved_costs import SolvedCosts
 from .blocks import Blocks
 from .guests import Guests
 from .kernel_values import NativeValues, kernel_values
-from .leap import Leap
+from .leap import Leap, Means
 from .row_store import RowStore, chunks
 from .solvers import Solvers
 from .state import State
@@ -78,7 +78,7 @@ class CpuEngine(Engine):
             self._make_blocks(options)
             parts = self.solvers, self.steps, self._uniform
             self._on_team = None if self.shard.alone else TeamImprove(self.state, *parts)
-            self._leap = Leap(self.state, self.diagonal, self.column) if options.leap else None
+            self._leap = Leap(self.state, self.diagonal) if options.leap else None
             if self._leap is not None:
                 self.solvers.least_descent = min(self.solvers.least_descent, int(self._leap.next))
             if self.team.max(float(task.start is not None)):
@@ -203,11 +203,12 @@ class CpuEngine(Engine):
             raise
 
     def leap(self, tol: float) -> bool:
-        leap, done, memory = self._leap, self.solvers.work, self.rows.budget.finisher_bytes
+        leap, late = self._leap, partial(is_late, self.deadline, self.team)
         if leap is None:
             return False
-        late = partial(is_late, self.deadline, self.team)
-        moved = leap.is_due(tol, done, memory) and leap.take(tol, done, memory, self.place, late)
+        done, memory = self.solvers.work, self.rows.budget.finisher_bytes
+        means = Means(done, memory, self.column, self.place, late)
+        moved = leap.is_due(tol, means) and leap.take(tol, means)
         self.solvers.pause_at = leap.next
         return moved
 

@@ -17,6 +17,7 @@ gradient by less than the proximal term does. If a model fails because s has bec
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve
@@ -47,16 +48,23 @@ _AGAIN = 0.1  # of the work of a leap: the next one starts near its end
 _LOOK = 8  # columns after which the fall of the rest says something of how it goes on
 _STEP_WORK = 800_000.0  # units of work that a step takes if the problem is tiny
 
-Place = Callable[[FloatArray], None]
+
+class Means(NamedTuple):
+    """What a leap may use."""
+
+    done: int  # units of work of all blocks so far
+    memory: int  # bytes
+    column: Column
+    place: Callable[[FloatArray], None]  # moves to a point, and computes the exact gradient there
+    late: Callable[[], bool]
 
 
 class Leap:
     """The leaps of one fit: each is taken when the blocks before it have cost as much as it will."""
 
-    def __init__(self, state: State, diagonal: FloatArray, column: Column) -> None:
-        self.state = state
+    def __init__(self, state: State, diagonal: FloatArray) -> None:
+        self.state, self._diagonal = state, diagonal
         self.shard, self.team = state.shard, state.team
-        self._diagonal, self._column = diagonal, column
         self._begun: PivotedCholesky | None = None
         self._share = 1.0  # of the usual work of a leap
         self._taken_at = 0.0  # work that had been done at the last leap
@@ -65,7 +73,7 @@ class Leap:
     @property
     def _factor(self) -> PivotedCholesky:
         if self._begun is None:
-            self._begun = PivotedCholesky(self._diagonal, self._column, self.shard)
+            self._begun = PivotedCholesky(self._diagonal, self.shard)
         return self._begun
 
     @property
@@ -73,28 +81,28 @@ class Leap:
         """The work after which ``is_due`` should be asked again."""
         return self._taken_at + self._due
 
-    def is_due(self, tol: float, done: int, memory: int) -> bool:
-        """Whether ``done`` units of work pay for a leap that takes at most ``memory`` bytes.
+    def is_due(self, tol: float, means: Means) -> bool:
+        """Whether the work that was done pays for a leap, and there is memory for it.
 
         The factor is continued as far as that work pays for.
         """
         if self._due == np.inf:
             return False
-        paid = self.team.agree(done) - self._taken_at
+        paid = self.team.agree(means.done) - self._taken_at
         if paid < self._due or not self.state.select(1, "psi", "psi", tol, "all", False).above:
             return False
-        factor, memory = self._factor, self._least(memory)
+        factor, memory = self._factor, self._least(means.memory)
         rest = self._left_at(_LENGTH)
-        while factor.left > rest and not factor.done:
-            if not self._fits(factor.rank + 1, memory):
+        while factor.left > rest:
+            if factor.done or not self._fits(factor.rank + 1, memory):  # it would take more digits, or memory
                 self._due = np.inf
                 return False
             known = factor.rank >= _LOOK
             self._due = self.work(factor.rank_that_leaves(rest) if known else factor.rank + 1)
             if paid < self._due:
                 return False
-            factor.grow()
-        self._grow(_LESS * rest, _FREE, memory)
+            factor.grow(means.column)
+        self._grow(_LESS * rest, _FREE, memory, means.column)
         self._due = self.work(factor.rank) if factor.rank else np.inf
         return paid >= self._due
 
@@ -102,7 +110,7 @@ class Leap:
         """What may be left of the kernel's diagonal if a model has this length."""
         return _LEFT / (length * self.team.max(float(self.state.C.max(initial=0.0))))
 
-    def _grow(self, rest: float, longer: float, memory: int) -> bool:
+    def _grow(self, rest: float, longer: float, memory: int, column: Column) -> bool:
         """Continue the factor until it leaves ``rest``; whether that added columns.
 
         They may make a leap longer by the share ``longer`` at most.
@@ -112,31 +120,28 @@ class Leap:
         while factor.left > rest and not factor.done and self._fits(factor.rank + 1, memory):
             if self.work(factor.rank + 1) > most:
                 break
-            factor.grow()
+            factor.grow(column)
         return factor.rank > rank
 
-    def take(self, tol: float, done: int, memory: int, place: Place, late: Callable[[], bool]) -> bool:
-        """Move as far as models of the problem lead; ``place`` computes the exact gradient.
-
-        Returns whether anything moved. The dual falls.
-        """
-        self._taken_at = float(self.team.agree(done))
-        memory = self._least(memory)
+    def take(self, tol: float, means: Means) -> bool:
+        """Move as far as models of the problem lead; whether anything moved. The dual falls."""
+        self._taken_at = float(self.team.agree(means.done))
+        memory = self._least(means.memory)
         model = self._model(memory)
         length, failures, moved = _LENGTH, 0, False
         violation, U = self._violation(), self._start(model, self._centre(length))
-        while violation > _ENOUGH * tol and failures < _MOST_FAILURES and not late():
+        while violation > _ENOUGH * tol and failures < _MOST_FAILURES and not means.late():
             eps = max(_SHARE_OF_VIOLATION * violation, _SHARE_OF_TOL * tol)
             try:
-                found = model.minimise(self._centre(length), eps, U, _MOST_STEPS, late)
+                found = model.minimise(self._centre(length), eps, U, _MOST_STEPS, means.late)
             except NoDirectionError:
                 break
-            if self._move(found.alpha, place):
+            if self._move(found.alpha, means.place):
                 moved, U, violation = True, None, self._violation()
                 length *= _LONGER if found.steps <= _FEW_STEPS and length < _LONGEST else 1.0
                 continue
             failures += 1
-            if self._grow(self._left_at(length), np.inf, memory):
+            if self._grow(self._left_at(length), np.inf, memory, means.column):
                 model = self._model(memory)
             else:
                 length *= _SHORTER
@@ -150,7 +155,7 @@ class Leap:
         memory -= self._kept_bytes(F.shape[1])
         return ProximalModel(state.problem, F, state.y, state.C, memory, self.team)
 
-    def _move(self, alpha: FloatArray, place: Place) -> bool:
+    def _move(self, alpha: FloatArray, place: Callable[[FloatArray], None]) -> bool:
         """Move to ``alpha`` if the exact dual is lower there; whether it is."""
         state = self.state
         before = state.alpha, state.G, state.dual

@@ -24,8 +24,8 @@ Column = Callable[[int], FloatArray]  # kernel values of a sample against those 
 class PivotedCholesky:
     """A factor that can be continued."""
 
-    def __init__(self, diagonal: FloatArray, column: Column, shard: Shard) -> None:
-        self._column, self._shard = column, shard
+    def __init__(self, diagonal: FloatArray, shard: Shard) -> None:
+        self._shard = shard
         self._ids = shard.first + np.arange(len(diagonal))
         self.rest = diagonal.copy()
         self.rank = 0
@@ -42,8 +42,8 @@ class PivotedCholesky:
         """Whether nothing but rounding is left."""
         return self.left <= _RANK_DONE * self.start
 
-    def grow(self) -> None:
-        """Add one column."""
+    def grow(self, column: Column) -> None:
+        """Add one column of the factor, from one of the kernel."""
         k, shard = self.rank, self._shard
         if k == self._columns.shape[1]:
             self._columns = np.concatenate([self._columns, np.empty_like(self._columns)], axis=1)
@@ -53,7 +53,7 @@ class PivotedCholesky:
         pivot = int(found[0])
         here = slice(pivot - shard.first, pivot - shard.first + 1) if pivot in shard else slice(0)
         own = shard.take(found, F[here])[0]
-        new = (self._column(pivot) - F @ own) / np.sqrt(self.left)
+        new = (column(pivot) - F @ own) / np.sqrt(self.left)
         self._columns[:, k] = new
         self.rest = np.maximum(self.rest - new**2, 0.0)
         self.rank, self.left = k + 1, self._largest_rest()
