@@ -171,8 +171,7 @@ class CpuEngine(Engine):
 
     def counts(self) -> Counts:
         cache, parts = self.rows.cache, self.shard
-        anew = 0 if self.steps.watch is None else self.steps.watch.computed // self.n
-        done = np.array([[self.rows.computed + anew, cache.hits, cache.evictions]])
+        done = np.array([[self.rows.computed, cache.hits, cache.evictions]])
         if not parts.alone:  # processes may have computed different rows; each counts by its length
             done = self.team.join(done * parts.count, [1] * self.team.size).sum(axis=0) / self.n
         rows, hits, evictions = np.rint(done).astype(int).ravel().tolist()

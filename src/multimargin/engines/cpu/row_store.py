@@ -29,7 +29,7 @@ class RowStore:
         self.cache = RowCache(budget.kept_rows if keeps_rows else 0, self.n)
         self.kept = np.empty((self.cache.capacity, self.width), dtype=values.dtype)
         self._passing = np.empty((0, self.width), dtype=values.dtype)
-        self.computed = 0
+        self.computed = 0.0  # rows, also those of which only some values were computed
         if values.whole and self.cache.capacity == self.n:
             self.load(np.arange(self.n))
 

@@ -29,10 +29,7 @@ class Steps:
     def use(self, rows: RowStore) -> None:
         """Take kernel rows from ``rows`` from now on."""
         self.rows = rows
-        self.watch: Watch | None = None
-        if not rows.keeps_rows:
-            assert isinstance(rows.values, NativeValues)
-            self.watch = Watch(self.state, rows.values, self.profile)
+        self.watch = None if rows.keeps_rows else Watch(self.state, rows, self.profile)
 
     @timed("gradient")
     def take(self, block: Block, before: tuple[FloatArray, FloatArray] | None = None) -> bool:

@@ -15,6 +15,7 @@ from ... import _core
 from ...run.profile import Profile
 from ...system.typing import IntArray
 from .kernel_values import NativeValues
+from .row_store import RowStore
 from .state import State
 
 _ALMOST_ALL = 0.999  # of the computed rows
@@ -25,10 +26,10 @@ _FAR = 0.3  # and as long as it is above this, in margin units
 class Watch:
     """Which rows of G are up to date, and which others must be looked at again."""
 
-    def __init__(self, state: State, values: NativeValues, profile: Profile) -> None:
-        self.state, self.values, self.profile = state, values, profile
+    def __init__(self, state: State, rows: RowStore, profile: Profile) -> None:
+        assert isinstance(rows.values, NativeValues)
+        self.state, self.rows, self.values, self.profile = state, rows, rows.values, profile
         n = state.n
-        self.computed = 0  # kernel values
         self._stale = np.zeros(n, dtype=bool)
         self._slack = np.zeros(n)  # of samples without weight, when their rows were computed last
         self._seen = np.zeros(n)  # the drift at that time
@@ -106,7 +107,7 @@ class Watch:
         with self.profile.phase("gradient"):
             support = state.support
             self.values.gradient(support, state.alpha[support], ids, base, state.y, state.G)
-        self.computed += len(support) * len(ids)
+        self.rows.computed += len(support) * len(ids) / state.n
         self._measure(ids)
 
     def _measure(self, ids: IntArray) -> None:

@@ -3,52 +3,76 @@
 // no kernel rows.
 #pragma once
 
+#include "base/lanes.hpp"
 #include "kernel/kernel_block.hpp"
 
 namespace multimargin::kernel {
 
-// The non-zeros of the coefficients, row by row: most support vectors have only a few.
-struct SparseCoefficients {
-  std::vector<Index> pointers;
-  std::vector<Index> classes;
-  std::vector<double> values;
+// The non-zeros of the coefficients: most support vectors have only a few. They are listed by chunks of rows, and in a
+// chunk class by class, so that the sums of a class stay in registers.
+class SparseCoefficients {
+ public:
+  struct Entry {
+    Index row;  // in its chunk
+    double value;
+  };
+  struct Run {  // the entries of one class in one chunk
+    Index r;
+    const Entry *begin, *end;
+  };
 
-  SparseCoefficients(const double* coef, Index n, Index m) {
-    pointers.assign(1, 0);
-    for (Index i = 0; i < n; ++i) {
-      for (Index r = 0; r < m; ++r)
-        if (coef[i * m + r] != 0) classes.push_back(r), values.push_back(coef[i * m + r]);
-      pointers.push_back(static_cast<Index>(classes.size()));
+  SparseCoefficients(const double* coef, Index n, Index m, Index chunk_rows) : chunk_rows_(chunk_rows) {
+    std::vector<std::size_t> ends;
+    for (Index first = 0; first < n; first += chunk_rows) {
+      for (Index r = 0; r < m; ++r) {
+        const std::size_t before = entries_.size();
+        for (Index i = first; i < std::min(first + chunk_rows, n); ++i)
+          if (coef[i * m + r] != 0) entries_.push_back({i - first, coef[i * m + r]});
+        if (entries_.size() == before) continue;
+        runs_.push_back({r, nullptr, nullptr});
+        ends.push_back(entries_.size());
+      }
+      chunks_.push_back(runs_.size());
+    }
+    for (std::size_t k = 0; k < runs_.size(); ++k) {
+      runs_[k].begin = entries_.data() + (k == 0 ? 0 : ends[k - 1]);
+      runs_[k].end = entries_.data() + ends[k];
     }
   }
+  SparseCoefficients(const SparseCoefficients&) = delete;
+  SparseCoefficients& operator=(const SparseCoefficients&) = delete;
+
+  // The runs of the chunk that begins with row `first`.
+  const Run* begin(Index first) const { return runs_.data() + (first == 0 ? 0 : chunks_[first / chunk_rows_ - 1]); }
+  const Run* end(Index first) const { return runs_.data() + chunks_[first / chunk_rows_]; }
+
+ private:
+  Index chunk_rows_;
+  std::vector<Entry> entries_;
+  std::vector<Run> runs_;
+  std::vector<std::size_t> chunks_;  // where the runs of each chunk end
 };
 
 // Columns summed at a time: m such lines stay in the first-level cache.
 inline constexpr Index kScoreColumns = tile_alignment;
 inline constexpr Index kStripsPerThread = 4;
 
-// sums[r * kScoreColumns + l] += sum over rows k of coef(first + k, r) * values[k * ld + l], l < kScoreColumns.
-template <class T, class Sum>
-MULTIMARGIN_CLONES void add_scores(const SparseCoefficients& coef, Index first, Index q, const T* values, Index ld,
-                                   Sum* sums) {
-  for (Index k = 0; k < q; ++k) {
-    const T* row = values + k * ld;
-    for (Index p = coef.pointers[first + k]; p < coef.pointers[first + k + 1]; ++p) {
-      const Sum c = static_cast<Sum>(coef.values[p]);
-      Sum* sum = sums + coef.classes[p] * kScoreColumns;
-#pragma omp simd
-      for (Index l = 0; l < kScoreColumns; ++l) sum[l] += c * static_cast<Sum>(row[l]);
+// totals[r * kScoreColumns + l] += sum over the entries of the runs, of class r, of value * values[row * ld + l],
+// l < kScoreColumns; the sums of a run are of type Sum.
+template <class Sum, class T>
+MULTIMARGIN_CLONES void add_scores(const SparseCoefficients::Run* run, const SparseCoefficients::Run* end,
+                                   const T* values, Index ld, double* totals) {
+  constexpr Index lanes = Lanes<Sum>::count, registers = 4;  // sums that stay in registers
+  for (; run != end; ++run)
+    for (Index first = 0; first < kScoreColumns; first += registers * lanes) {
+      Lanes<Sum> sums[registers] = {};
+      for (const auto* entry = run->begin; entry != run->end; ++entry) {
+        const T* row = values + entry->row * ld + first;
+        const Sum c = static_cast<Sum>(entry->value);
+        for (int k = 0; k < registers; ++k) sums[k].add_product(c, row + k * lanes);
+      }
+      for (int k = 0; k < registers; ++k) sums[k].add_to(totals + run->r * kScoreColumns + first + k * lanes);
     }
-  }
-}
-
-// total[k] += part[k], part[k] = 0 for k < n.
-template <class Sum>
-MULTIMARGIN_CLONES void move_to_total(Sum* __restrict part, Index n, double* __restrict total) {
-  for (Index k = 0; k < n; ++k) {
-    total[k] += static_cast<double>(part[k]);
-    part[k] = Sum(0);
-  }
 }
 
 // How exact scores are: as exact as the samples allow, or good enough to find the next step.
@@ -72,7 +96,7 @@ class ScoreWorker {
   // ids: all rows of the support vectors. Tiles have `shape`.
   ScoreWorker(const KernelOperands& operands, const SparseCoefficients& coef, const std::vector<Index>& ids, Index m,
               TileShape shape)
-      : tiles_(operands), coef_(coef), ids_(ids), m_(m), shape_(shape), part_(m * kScoreColumns, Sum(0)) {}
+      : tiles_(operands), coef_(coef), ids_(ids), m_(m), shape_(shape) {}
 
   // Calls store(j, scores) for begin <= j < end: the score of class r is scores[r * kScoreColumns]. Support vectors are
   // loaded once per strip, which costs as much as dozens of kernel values.
@@ -84,7 +108,7 @@ class ScoreWorker {
       const Index q = std::min(shape_.rows, n_sv - first);
       tiles_.load(ids_.data() + first, q);
       for (Index from = begin; from < end; from += shape_.columns)
-        add_tile(first, q, from, std::min(from + shape_.columns, end), sums_.data() + (from - begin) * m_);
+        add_tile(first, from, std::min(from + shape_.columns, end), sums_.data() + (from - begin) * m_);
     }
     for (Index j = 0; j < end - begin; ++j)
       store(begin + j, sums_.data() + j / kScoreColumns * m_ * kScoreColumns + j % kScoreColumns);
@@ -95,17 +119,10 @@ class ScoreWorker {
   using Sum = typename ScoreTypes<Raw, precision>::Sum;
 
   // Adds the loaded support vectors, the first of which is number `first`, to the sums of columns from..to-1.
-  void add_tile(Index first, Index q, Index from, Index to, double* sums) {
+  void add_tile(Index first, Index from, Index to, double* sums) {
     const Value* values = tiles_.evaluate(from, to);
-    for (Index column = 0; column < to - from; column += kScoreColumns) {
-      double* totals = sums + column * m_;
-      if constexpr (std::is_same_v<Sum, double>) {
-        add_scores<Value>(coef_, first, q, values + column, tiles_.row_stride(), totals);
-      } else {
-        add_scores<Value>(coef_, first, q, values + column, tiles_.row_stride(), part_.data());
-        move_to_total(part_.data(), m_ * kScoreColumns, totals);
-      }
-    }
+    for (Index column = 0; column < to - from; column += kScoreColumns)
+      add_scores<Sum>(coef_.begin(first), coef_.end(first), values + column, tiles_.row_stride(), sums + column * m_);
   }
 
   KernelTiles<Raw, Value> tiles_;
@@ -114,19 +131,18 @@ class ScoreWorker {
   Index m_;
   TileShape shape_;  // its columns are a multiple of kScoreColumns
   std::vector<double> sums_;
-  std::vector<Sum> part_;  // over the rows of one tile
 };
 
 template <class Raw, ScorePrecision precision, class Store>
 void kernel_scores_as(const KernelOperands& operands, const double* coef, Index m, Index begin, Index end, Store store,
                       int n_threads) {
   const Index n_sv = operands.a.n(), width = end - begin;
-  const SparseCoefficients nonzeros(coef, n_sv, m);
   std::vector<Index> ids(n_sv);
   std::iota(ids.begin(), ids.end(), Index{0});
   TileShape shape = operands.b.tile_shape(n_sv, width, false);
   const Index room = std::max<Index>((Index{1} << 18) / (m * kScoreColumns), 1) * kScoreColumns;  // sums of 2 MB
   shape.columns = std::min(round_up(shape.columns, kScoreColumns), room);
+  const SparseCoefficients nonzeros(coef, n_sv, m, shape.rows);
   // A strip has whole tiles, and there are some strips per thread, so that threads end together.
   const Index share = n_threads > 1 ? width / (kStripsPerThread * n_threads) + 1 : width;
   const Index columns = std::min(room / shape.columns * shape.columns, round_up(share, shape.columns));
