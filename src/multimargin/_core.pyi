@@ -132,6 +132,18 @@ def coordinate_descent(
     room: np.ndarray | None = None,
 ) -> tuple[int, int, float, int]: ...
 
+def descent_from_samples(
+    machine: str,
+    kernel: WorkingSetKernel,
+    diag: _F64,
+    G: _F64,
+    alpha: _F64,
+    y: _I32,
+    C: _F64,
+    options: DescentOptions,
+    room: np.ndarray,
+) -> tuple[int, int, float, int]: ...
+
 class SharedArguments:
     def __init__(self, *, batch: int, rank: int, ranks: int, exchange: Callable[[_F64], _F64]) -> None: ...
 
