@@ -111,6 +111,7 @@ class EngineOptions:
     lazy_blocks: bool = False  # whether the inner solver may ask for rows of growing blocks one by one
     working_set: int | None = None  # samples of the largest working set; None if the rule asks what fits
     inner: InnerSolver | None = None  # whose work space is part of the memory budget
+    free_bias: bool = False  # whether a bias is found from the scores of all samples
 
     def budget(self, n: int, itemsize: int, temporary_bytes: int, row: int = 0) -> Budget:
         """How the memory of a fit to ``n`` samples is divided; ``ValueError`` if there is too little.

@@ -67,6 +67,7 @@ class KernelFit(KernelParameters):
             method.lazy_blocks,
             method.largest_set,
             method.inner,
+            self._kind_of_bias() == "free",
         )
         engine: Engine
         made: dict[str, Any] | None = None

@@ -25,10 +25,10 @@ WHOLE_PROBLEM = 4
 KERNEL_VALUE = 20
 INTEGERS = 4
 FIRST_TOUCH = 100
-# How often a round needs a kernel value of a support vector and another sample again, of samples that can
-# matter; and how many multiplications take as long as reading a kept value.
+# Of a growing set: how often rounds need a kernel value between a support vector and another sample, and how
+# many multiplications take as long as adding a kept value to the gradient, in the classes that need it.
 USES = 8
-READ = 12
+READ = 20
 
 # Multiplications of one native call, short enough that Ctrl-C is heard within a second.
 KERNEL_ROWS_CALL = 2e10

@@ -16,12 +16,15 @@ def keeping_pays(values: KernelValues, problem: Problem, options: EngineOptions,
     Rows are computed anew only if
 
     - a growing set is solved by coordinate descent over listed pairs, which needs K between its samples only;
+    - no bias is found from the scores of all samples in every round;
     - one process has all samples, and more than fit a small kernel matrix, which is kept as a whole;
     - native code computes values, and a value that is computed as often as rounds need it costs less than
       one that is kept: computed once, written to fresh memory and read again.
     """
     able = options.inner is not None and options.lazy_blocks and problem.name in options.inner.fixed_point
-    if not able or not shard.alone or shard.n <= WHOLE_SAMPLES or not isinstance(values, NativeValues):
+    if not able or options.free_bias or not shard.alone or shard.n <= WHOLE_SAMPLES:
+        return True
+    if not isinstance(values, NativeValues):
         return True
     kept = values.work + work.FIRST_TOUCH + work.USES * work.READ
     return work.USES * values.work > kept
