@@ -131,7 +131,6 @@ def coordinate_descent(
     options: DescentOptions,
     room: np.ndarray | None = None,
 ) -> tuple[int, int, float, int]: ...
-
 def descent_from_samples(
     machine: str,
     kernel: WorkingSetKernel,

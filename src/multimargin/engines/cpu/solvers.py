@@ -236,8 +236,7 @@ class Solvers:
         if isinstance(block, SampleBlock):
             kernel = block.values.row_by_row(block.W)
             return _core.descent_from_samples(name, kernel, *arrays, options, block.room)
-        arrays = block.K, *arrays
-        return _core.coordinate_descent(name, *arrays, options, self.blocks.work_space(block))
+        return _core.coordinate_descent(name, block.K, *arrays, options, self.blocks.work_space(block))
 
     def _sweeps_by_class(self, inner: CoordinateDescent, block: StoreBlock, eps: float, sweeps: int) -> Any:
         if self._kept_classes is None:
