@@ -76,8 +76,8 @@ def kernel_gradient(
     x: Samples,
     ids: _I64,
     base: _F64,
-    y: _I32,
     G: _F64,
+    steady: bool,
     n_threads: int,
 ) -> None: ...
 

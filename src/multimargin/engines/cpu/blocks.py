@@ -33,7 +33,7 @@ from .state import State
 
 # Above this share of pairs (sample, class) with weight, whole kernel rows are faster than those of a class.
 _DENSE = 0.08
-_FIXED_POINT_COST = 100.0  # the largest cost with which fixed-point blocks are used
+LARGE_COST = 100.0  # up to here fixed-point blocks are used, and float32 sums
 _WORTH_KEEPING = 64  # samples of a set for once: values of fewer are found as fast in cached rows
 _ROWS = 64  # of a block, computed in one call
 
@@ -107,7 +107,7 @@ class Blocks:
         """
         task = self.rows.values.task
         bounded = task.kernel.native in ("rbf", "laplacian") and task.offset == 0
-        return bounded and self.dtype == np.float32 and self.state.costs.largest <= _FIXED_POINT_COST
+        return bounded and self.dtype == np.float32 and self.state.costs.largest <= LARGE_COST
 
     @property
     def _is_lazy(self) -> bool:

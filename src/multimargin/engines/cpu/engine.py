@@ -284,7 +284,7 @@ class CpuEngine(Engine):
     def shift(self, change: FloatArray) -> None:
         self.state.shift(change)
         if self.steps.watch is not None:
-            self.steps.watch.shifted(float(np.ptp(change)))
+            self.steps.watch.shifted(change)
 
     def _complete_gradient(self) -> None:
         """Bring all rows of G up to date."""

@@ -19,7 +19,7 @@ from ...system.data import features_per_sample
 from ...system.memory import WHOLE_SAMPLES
 from ...system.shard import Shard
 from ...system.threads import blas_threads
-from ...system.typing import Data, FloatArray, IntArray, LabelArray
+from ...system.typing import Data, FloatArray, IntArray
 from ..base import EngineOptions, Task
 from .guests import Guests
 from .layouts import Layout
@@ -224,19 +224,20 @@ class NativeValues(KernelValues):
         coef: FloatArray,
         here: IntArray,
         base: FloatArray,
-        y: LabelArray,
         G: FloatArray,
+        steady: bool,
     ) -> None:
-        """G[j] = base[y_j] + Σ_i K(x_i, x_j) coef_i over ``ids``, for j in ``here``; no value is stored.
+        """G[j] = base[j] + Σ_i K(x_i, x_j) coef_i over ``ids``, for j in ``here``; no value is stored.
 
-        In float32 where the layout allows: good enough to find the next step.
+        Values are float32 where the layout allows: good enough to find the next step. Sums are mostly float32
+        too, unless they are to be ``steady``.
         """
         sv, coef = self._only(ids), np.ascontiguousarray(coef)
         step = max(1, int(work.SCORES_CALL / (max(1, len(ids)) * self.work)))
         for first in range(0, len(here), step):
             part = here[first : first + step]
             x = self._samples.take(part)
-            _core.kernel_gradient(self._spec, sv, coef, x, part, base, y, G, self.n_threads)
+            _core.kernel_gradient(self._spec, sv, coef, x, part, base, G, steady, self.n_threads)
 
     def scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:
         X, out = self.task.X, np.zeros((self.width, coef.shape[1]))

@@ -4,7 +4,8 @@ A sample without weight has a slack: how much the differences of its row of G mu
 Its row is computed again only if the slack is below the change that is to be expected since it was computed
 last, or below the largest violation. The expected change is an estimate: the largest that almost all computed
 rows showed, summed over the rounds. So before the loop may end, all rows are computed (``complete``), and the
-proof does not use them at all.
+proof does not use them at all. Rows are computed relative to the last exact G, that of a proof or of the
+start: so rounding does not hide what a proof has found.
 """
 
 from __future__ import annotations
@@ -13,14 +14,16 @@ import numpy as np
 
 from ... import _core
 from ...run.profile import Profile
-from ...system.typing import IntArray
+from ...system.typing import FloatArray, IntArray
+from .blocks import LARGE_COST
 from .kernel_values import NativeValues
 from .row_store import RowStore
 from .state import State
 
 _ALMOST_ALL = 0.999  # of the computed rows
-_FALL = 0.1  # the rows of W are computed again when the largest violation has fallen to this share
-_FAR = 0.3  # and as long as it is above this, in margin units
+# The rows of W are computed again while the largest violation is above _FAR (in margin units), when it has
+# fallen to the share _FALL since they were, and when a round leaves more than the share _STUCK of it.
+_FAR, _FALL, _STUCK = 0.3, 0.1, 0.5
 
 
 class Watch:
@@ -41,8 +44,9 @@ class Watch:
         return self._some_stale
 
     def see_all(self) -> None:
-        """All rows of G have just been computed."""
-        self._drift, self._at_last_look = 0.0, np.inf
+        """All rows of G have just been computed, as exactly as can be: later ones are relative to them."""
+        self._exact = self.state.alpha.copy(), self.state.G.copy()
+        self._drift, self._at_last_look, self._last_worst = 0.0, np.inf, np.inf
         self._seen[:] = 0.0
         self._stale[:] = False
         self._some_stale = False
@@ -54,9 +58,10 @@ class Watch:
         self._stale[:] = True
         self._some_stale = True
 
-    def shifted(self, most: float) -> None:
-        """Differences of entries of G have changed by up to ``most``."""
-        self._drift += most
+    def shifted(self, change: FloatArray) -> None:
+        """``change`` was added to all rows of G."""
+        self._exact[1][:] += change
+        self._drift += float(np.ptp(change))
 
     def after_step(self, W: IntArray, worst: float) -> None:
         """Compute the rows that can matter after the samples ``W`` have moved; ``worst`` violated before."""
@@ -86,13 +91,14 @@ class Watch:
     def _due(self, W: IntArray, worst: float) -> tuple[IntArray, np.ndarray]:
         """The samples whose rows are to be computed, and who is in ``W``, as a mask.
 
-        The solver leaves rows of W up to date for the classes that took part. The other classes are far
-        below these as long as the largest violation does not fall much. Support vectors outside of W have no
-        slack.
+        The solver leaves rows of W up to date for the classes that took part. The others are looked at again
+        from time to time, and if the rounds gain little. Support vectors outside of W have no slack.
         """
         is_support = self.state.is_support
         due = (self._slack < self._drift - self._seen) | (self._slack <= worst) | is_support
-        look = worst > _FAR * self.state.problem.kappa or worst < _FALL * self._at_last_look
+        far, fell = worst > _FAR * self.state.problem.kappa, worst < _FALL * self._at_last_look
+        look = far or fell or worst > _STUCK * self._last_worst
+        self._last_worst = worst
         if look:
             self._at_last_look = worst
         due[W] = True if look else ~is_support[W]
@@ -101,13 +107,14 @@ class Watch:
         return np.flatnonzero(due), in_W
 
     def _compute(self, ids: IntArray) -> None:
-        """Rows of G from scratch."""
-        state = self.state
-        base = state.bias - state.problem.target(np.arange(state.m, dtype=state.y.dtype))
+        """Rows of G = G₀ + K (α - α₀), from the last exact G₀."""
+        state, (alpha, G) = self.state, self._exact
         with self.profile.phase("gradient"):
-            support = state.support
-            self.values.gradient(support, state.alpha[support], ids, base, state.y, state.G)
-        self.rows.computed += len(support) * len(ids) / state.n
+            delta = state.alpha - alpha
+            moved = np.flatnonzero(delta.any(axis=1))
+            steady = state.costs.largest > LARGE_COST
+            self.values.gradient(moved, delta[moved], ids, G, state.G, steady)
+        self.rows.computed += len(moved) * len(ids) / state.n
         self._measure(ids)
 
     def _measure(self, ids: IntArray) -> None:

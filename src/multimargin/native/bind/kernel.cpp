@@ -55,17 +55,16 @@ void scores(const KernelSpec& spec, const Samples& sv, const ConstMatrix& coef, 
 }
 
 void gradient(const KernelSpec& spec, const Samples& sv, const ConstMatrix& coef, const Samples& x, const Ids& ids,
-              const ConstMatrix& base, const Labels& y, const Matrix& G, int n_threads) {
+              const ConstMatrix& base, const Matrix& G, bool steady, int n_threads) {
   nb::gil_scoped_release released;
   const KernelOperands operands = check_operands(spec, sv, x);
   const Index n = length(G), m = length(G, 1);
   require(length(coef) == sv.n() && length(coef, 1) == m, "coef must have one row per support vector, columns as G");
   require(length(ids) == x.n(), "ids must have one row of G for each x");
   check_ids(ids, n, "ids must be rows of G");
-  require(length(y) == n && all_within(y.data(), n, 0, length(base)), "y must be a row of base for each row of G");
-  require(length(base, 1) == m, "base must have the columns of G");
-  const GradientRows rows{G.data(), ids.data(), base.data(), y.data()};
-  kernel_gradient(operands, coef.data(), m, rows, checked_threads(n_threads));
+  require(length(base) == n && length(base, 1) == m, "base must have the shape of G");
+  const GradientRows rows{G.data(), base.data(), ids.data()};
+  kernel_gradient(operands, coef.data(), m, rows, steady, checked_threads(n_threads));
 }
 
 void set_scale(Samples& samples, const ConstVector& scale) {
@@ -144,8 +143,9 @@ void bind_kernel(nb::module_& m) {
         "scores"_a.noconvert(), "n_threads"_a,
         "scores[j - x_begin] = sum over i of K(sv[i], x[j]) coef[i] for x_begin <= j < x_end.");
   m.def("kernel_gradient", &gradient, "spec"_a, "sv"_a, "coef"_a.noconvert(), "x"_a, "ids"_a.noconvert(),
-        "base"_a.noconvert(), "y"_a.noconvert(), "G"_a.noconvert(), "n_threads"_a,
-        "G[ids[j]] = base[y[ids[j]]] + sum over i of K(sv[i], x[j]) coef[i] for all j, mostly in float32.");
+        "base"_a.noconvert(), "G"_a.noconvert(), "steady"_a, "n_threads"_a,
+        "G[ids[j]] = base[ids[j]] + sum over i of K(sv[i], x[j]) coef[i] for all j. Kernel values are float32, if "
+        "the samples allow, and so are sums of some of them unless they are to be steady.");
   nb::class_<WorkingSetKernel>(m, "WorkingSetKernel", "Computes kernel rows of samples against each other.")
       .def("__init__", &make_working_set_kernel, "spec"_a, "samples"_a, "n_threads"_a, nb::keep_alive<1, 3>());
   m.def("widen_block", &widen, "values"_a.noconvert(), "rows"_a, "columns"_a, "old_stride"_a, "new_stride"_a,

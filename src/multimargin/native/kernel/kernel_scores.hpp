@@ -76,17 +76,19 @@ MULTIMARGIN_CLONES void add_scores(const SparseCoefficients::Run* run, const Spa
 }
 
 // How exact scores are: as exact as the samples allow, or good enough to find the next step.
-enum class ScorePrecision { exact, fast };
+enum class ScorePrecision { exact, steady, fast };
 
 // Types of kernel values and of sums over some rows. Sums of all rows are double.
 //     exact    kernel values of integers in double, others in the precision of their raw values; sums in double
+//     steady   kernel values in float, unless raw values are double; sums in double
 //     fast     both in float, unless raw values are double
 template <class Raw, ScorePrecision precision>
 struct ScoreTypes {
-  static constexpr bool is_fast = precision == ScorePrecision::fast && !std::is_same_v<Raw, double>;
+  static constexpr bool is_double = std::is_same_v<Raw, double>;
+  static constexpr bool is_single = precision != ScorePrecision::exact && !is_double;
   using Exact = std::conditional_t<std::is_integral_v<Raw>, double, Raw>;
-  using Value = std::conditional_t<is_fast, float, Exact>;
-  using Sum = std::conditional_t<is_fast, float, double>;
+  using Value = std::conditional_t<is_single, float, Exact>;
+  using Sum = std::conditional_t<precision == ScorePrecision::fast && !is_double, float, double>;
 };
 
 // One thread's summing of strips of x.
@@ -180,21 +182,25 @@ inline void kernel_scores(const KernelOperands& operands, const double* coef, In
   for_scores<ScorePrecision::exact>(operands, coef, m, begin, end, store, n_threads);
 }
 
-// The rows of a gradient that belong to the rows of x: G[ids[j]] = base[y[ids[j]]] + K(x_j, sv) coef.
+// The rows of a gradient that belong to the rows of x: G[ids[j]] = base[ids[j]] + K(x_j, sv) coef.
 struct GradientRows {
-  double* G;  // (n, m)
+  double* G;           // (n, m)
+  const double* base;  // (n, m)
   const Index* ids;
-  const double* base;  // a row per label
-  const std::int32_t* y;
 };
 
-inline void kernel_gradient(const KernelOperands& operands, const double* coef, Index m, GradientRows rows,
+// `steady` sums are in double.
+inline void kernel_gradient(const KernelOperands& operands, const double* coef, Index m, GradientRows rows, bool steady,
                             int n_threads) {
   auto store = [=](Index j, const double* sums) {
-    const Index i = rows.ids[j];
-    for (Index r = 0; r < m; ++r) rows.G[i * m + r] = rows.base[rows.y[i] * m + r] + sums[r * kScoreColumns];
+    const Index first = rows.ids[j] * m;
+    for (Index r = 0; r < m; ++r) rows.G[first + r] = rows.base[first + r] + sums[r * kScoreColumns];
   };
-  for_scores<ScorePrecision::fast>(operands, coef, m, 0, operands.b.n(), store, n_threads);
+  const Index n = operands.b.n();
+  if (steady)
+    for_scores<ScorePrecision::steady>(operands, coef, m, 0, n, store, n_threads);
+  else
+    for_scores<ScorePrecision::fast>(operands, coef, m, 0, n, store, n_threads);
 }
 
 }  // namespace multimargin::kernel
