@@ -6,7 +6,7 @@ with one thread, what each constant of that table assumes, and prints both:
 - the time of one unit of descent, in fits of three machines, and how long the longest single descent takes;
 - multiply-adds of the interior point and of the leap that take as long as one unit, and the steps they took;
 - for kernel values, by a line through the times of several numbers of features: what a value costs beside its
-  features, how much faster integers are, and what the first touch of memory costs;
+  features, how much faster integers are, what the first touch of memory costs, and adding a kept value;
 - seconds of the longest native calls, which delay Ctrl-C.
 
 Reported, not a bar: the constants decide which way a fit goes, so they do not follow one machine. "off" marks
@@ -28,7 +28,7 @@ from sklearn.datasets import load_digits, make_classification
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from multimargin import KernelSVC
+from multimargin import KernelSVC, _core
 from multimargin.engines.cpu.layouts import Layout
 from multimargin.engines.cpu.leap import _STEP_WORK, Leap
 from multimargin.engines.cpu.proximal_newton import ProximalModel, Solved
@@ -219,6 +219,16 @@ def touch_ns() -> tuple[float, float]:
     return min(times) / TOUCHED * 1e9, max(times) / TOUCHED * 1e9
 
 
+def read_ns(repeats: int) -> float:
+    """Of adding one kept value to the gradient, in the three of 26 classes in which its sample has weight."""
+    rng, q, m = np.random.default_rng(0), 4096, 26  # 128 MB of values: more than a cache has
+    rows = np.ones((q, SAMPLES), dtype=np.float32)
+    delta, G = np.zeros((q, m)), np.zeros((SAMPLES, m))
+    delta[np.arange(q)[:, None], rng.integers(m, size=(q, 3))] = 1e-3
+    seconds = best_seconds(lambda: _core.update_gradient(G, rows, np.arange(q), delta, 1), repeats)
+    return seconds / rows.size * 1e9
+
+
 # -- the table -------------------------------------------------------------------------------------------
 class Measured(NamedTuple):
     """One constant: what the table says, and what it is here."""
@@ -266,6 +276,7 @@ def of_kernel_values(repeats: int) -> Iterator[Measured]:
     for touch, pages in ((least, "pages at hand"), (most, "the dearest pages")):
         text = f"first touch of a value, in features: {pages}"
         yield Measured("FIRST_TOUCH", work.FIRST_TOUCH, touch / feature, text)
+    yield Measured("READ", work.READ, read_ns(repeats) / feature, "adding a kept value, in features")
     seconds = work.KERNEL_ROWS_CALL * feature / 1e9
     yield Measured("KERNEL_ROWS_CALL", 1.0, seconds, "seconds of the longest call for rows", at_most=True)
     seconds = work.SCORES_CALL * score / 1e9

@@ -69,6 +69,17 @@ def kernel_scores(
     scores: _F64,
     n_threads: int,
 ) -> None: ...
+def kernel_gradient(
+    spec: KernelSpec,
+    sv: Samples,
+    coef: _F64,
+    x: Samples,
+    ids: _I64,
+    base: _F64,
+    G: _F64,
+    steady: bool,
+    n_threads: int,
+) -> None: ...
 
 # A machine, by name: violation, gradient, block solvers.
 def measure(
@@ -82,6 +93,7 @@ def measure(
     gain: _F64,
     n_threads: int,
 ) -> None: ...
+def slack(machine: str, G: _F64, y: _I32, ids: _I64, slack: _F64) -> None: ...
 def update_gradient(G: _F64, rows: _Floats, slots: _I64, delta: _F64, n_threads: int) -> None: ...
 def widen_block(values: np.ndarray, rows: int, columns: int, old_stride: int, new_stride: int) -> None: ...
 def retain_block(K: np.ndarray, kept: _I64) -> None: ...
@@ -118,6 +130,17 @@ def coordinate_descent(
     C: _F64,
     options: DescentOptions,
     room: np.ndarray | None = None,
+) -> tuple[int, int, float, int]: ...
+def descent_from_samples(
+    machine: str,
+    kernel: WorkingSetKernel,
+    diag: _F64,
+    G: _F64,
+    alpha: _F64,
+    y: _I32,
+    C: _F64,
+    options: DescentOptions,
+    room: np.ndarray,
 ) -> tuple[int, int, float, int]: ...
 
 class SharedArguments:

@@ -92,6 +92,7 @@ class EngineOptions:
     working_set: int | None = None  # samples of the largest working set; None if the rule asks what fits
     inner: InnerSolver | None = None  # whose work space is part of the memory budget
     leap: bool = False  # whether the method asks for leaps
+    free_bias: bool = False  # whether a bias is found from the scores of all samples
 
     def budget(self, n: int, itemsize: int, temporary_bytes: int, row: int = 0) -> Budget:
         """How the memory of a fit to ``n`` samples is divided; ``ValueError`` if there is too little.

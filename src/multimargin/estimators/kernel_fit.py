@@ -68,6 +68,7 @@ class KernelFit(KernelParameters):
             method.largest_set,
             method.inner,
             bool(method.leap),
+            self._kind_of_bias() == "free",
         )
         engine: Engine
         made: dict[str, Any] | None = None

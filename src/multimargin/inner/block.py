@@ -41,12 +41,16 @@ class Block:
         """The block's samples as the machine sees them."""
         return DualRows(self.alpha, self.G, self.y, self.C)
 
+    def kernel(self, rows: IntArray | slice, columns: IntArray) -> FloatArray:
+        """K between some of its samples and others, by their places in the block, in float64."""
+        return decoded(self.K[rows][:, columns])
+
     def shift_gradient(self, rows: IntArray, delta: FloatArray, most_bytes: float = math.inf) -> None:
         """G += K[:, rows] delta, in float64, with copies of parts of K in at most ``most_bytes``."""
         step = int(max(1, min(512, most_bytes // (16 * max(1, len(rows))))))
         for first in range(0, len(self.W), step):
             part = slice(first, first + step)
-            self.G[part] += decoded(self.K[part][:, rows]) @ delta
+            self.G[part] += self.kernel(part, rows) @ delta
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from scipy.linalg import lapack
 
 from ..problems.base import ON_BOUND, Problem
 from ..problems.crammer_singer import coefficients, simplex_point
-from ..system.fixed_point import decoded
 from ..system.typing import FloatArray, IntArray
 from .base import Finisher
 from .block import Block
@@ -139,7 +138,7 @@ class _Undecided(PairProblem):
         starts = np.unique(self.r, return_index=True)[1]
         self.part = [slice(a, b) for a, b in pairwise([*starts, len(self.r)])]  # of each class that is listed
         self.sample = [self.of[part] for part in self.part]
-        self.H = [decoded(block.K[np.ix_(rows[s], rows[s])]) for s in self.sample]
+        self.H = [block.kernel(rows[s], rows[s]) for s in self.sample]
         whole = simplex_point(block.alpha[rows], self.y, self.C)
         self.fixed, z = np.where(listed, 0.0, whole), whole[self.of, self.r]
         self.budget = np.asarray(np.bincount(self.of, z, len(rows)), dtype=np.float64)

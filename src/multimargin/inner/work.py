@@ -25,6 +25,10 @@ WHOLE_PROBLEM = 4
 KERNEL_VALUE = 20
 INTEGERS = 4
 FIRST_TOUCH = 100
+# Of a growing set: how often rounds need a kernel value between a support vector and another sample, and how
+# many multiplications take as long as adding a kept value to the gradient, in the classes that need it.
+USES = 8
+READ = 20
 
 # Multiplications of one native call, short enough that Ctrl-C is heard within a second.
 KERNEL_ROWS_CALL = 2e10

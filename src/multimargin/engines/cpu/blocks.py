@@ -5,6 +5,7 @@ a set for once      from the last set, from cached rows, the rest computed  ``Bl
 a growing set       kept from round to round (``kept_block.py``)            ``Block``
 all samples         the row store itself, once it holds all rows            ``Block``
 uncoupled classes   rows of the store; each class uses its own part         ``StoreBlock``
+values not kept     room for those between the samples of each class        ``SampleBlock``
 pairs of samples    room for some rows, each computed when it is needed     ``LazyBlock``
 
 On a team they are made otherwise: see ``team_blocks.py``.
@@ -32,7 +33,7 @@ from .state import State
 
 # Above this share of pairs (sample, class) with weight, whole kernel rows are faster than those of a class.
 _DENSE = 0.08
-_FIXED_POINT_COST = 100.0  # the largest cost with which fixed-point blocks are used
+LARGE_COST = 100.0  # up to here fixed-point blocks are used, and float32 sums
 _WORTH_KEEPING = 64  # samples of a set for once: values of fewer are found as fast in cached rows
 _ROWS = 64  # of a block, computed in one call
 
@@ -55,6 +56,20 @@ class LazyBlock(Block):
     source: dict[str, Any]  # where it gets them: arguments of ``_core.pair_descent``
 
 
+@dataclass
+class SampleBlock(Block):
+    """A block without K: the solver computes the values between the samples of each class, in ``room``."""
+
+    values: NativeValues
+    room: np.ndarray
+
+    def kernel(self, rows: IntArray | slice, columns: IntArray) -> FloatArray:
+        K = self.values.against(self.W[rows], self.W[columns]).astype(np.float64)
+        same = np.nonzero(self.W[rows][:, None] == self.W[columns])
+        K[same] = self.diagonal[columns][same[1]]
+        return K
+
+
 class Blocks:
     """Makes the blocks of one fit."""
 
@@ -66,6 +81,7 @@ class Blocks:
         self._kept: KeptBlock | None = None
         self._last: Values | None = None  # of the last set for once
         self._lazy_room = np.empty(0, dtype=self.dtype)
+        self._room: np.ndarray | None = None  # of blocks without K
 
     def work_space(self, block: Block) -> np.ndarray | None:
         """Memory in which a solver may copy parts of a kept block."""
@@ -91,7 +107,7 @@ class Blocks:
         """
         task = self.rows.values.task
         bounded = task.kernel.native in ("rbf", "laplacian") and task.offset == 0
-        return bounded and self.dtype == np.float32 and self.state.costs.largest <= _FIXED_POINT_COST
+        return bounded and self.dtype == np.float32 and self.state.costs.largest <= LARGE_COST
 
     @property
     def _is_lazy(self) -> bool:
@@ -170,11 +186,23 @@ class Blocks:
         """The block of a set that has most samples of the one before, and perhaps more of these."""
         if self._is_lazy:
             return self._lazy(W)
+        if not self.rows.keeps_rows:
+            return self._of_samples(W)
         if (by_class := self._by_class(W)) is not None:
             return by_class
         if self._kept is None:
             self._kept = self._empty_block()
         return self._whole_store(W) or self._grown(W, self._kept)
+
+    def _of_samples(self, W: IntArray) -> SampleBlock:
+        """Untouched pages of the room cost nothing, and it stays from round to round."""
+        if self._room is None:
+            self._room = np.empty(min(self.largest, self.state.n) ** 2, dtype=self._growing_dtype)
+        values = self.rows.values
+        assert isinstance(values, NativeValues)
+        W = np.sort(W)  # so that samples are read forwards
+        no_values = np.empty((0, 0), dtype=self.dtype)
+        return SampleBlock(**vars(self._block(W, no_values)), values=values, room=self._room)
 
     def _lazy(self, W: IntArray) -> LazyBlock:
         W = np.sort(W)  # so that copies of cached rows read memory forwards

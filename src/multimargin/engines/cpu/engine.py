@@ -33,6 +33,7 @@ from ..diagonal import TINY_DIAGONAL, exact_diagonal
 from ..solved_costs import SolvedCosts
 from .blocks import Blocks
 from .guests import Guests
+from .keeping import keeping_pays
 from .kernel_values import NativeValues, kernel_values
 from .leap import Leap, Means
 from .row_store import RowStore, chunks
@@ -91,7 +92,8 @@ class CpuEngine(Engine):
             self.guests.keep_as(self.values.compact)
         budget = self._budget(self.values.dtype.itemsize)
         self.values.rows_in_python = budget.rows_in_python
-        self.rows = RowStore(self.values, budget, self.profile)
+        keeps_rows = keeping_pays(self.values, self.problem, options, self.shard)
+        self.rows = RowStore(self.values, budget, self.profile, keeps_rows)
 
     def _make_blocks(self, options: EngineOptions) -> None:
         kind = Blocks if self.shard.alone else TeamBlocks
@@ -130,7 +132,13 @@ class CpuEngine(Engine):
         among: str = "all",
         even: bool = False,
     ) -> Selection:
-        return self.state.select(k, rank, stop, above, among, even)
+        found = self.state.select(k, rank, stop, above, among, even)
+        watch = self.steps.watch
+        if watch is None or among not in ("all", "near"):
+            return found
+        if found.violation <= above and watch.complete():
+            found = self.state.select(k, rank, stop, above, among, even)
+        return found._replace(gap=math.nan) if watch.is_stale else found
 
     def support(self, reach: float = math.inf) -> IntArray:
         return self.state.support if math.isinf(reach) else self.state.unsettled(reach)
@@ -207,10 +215,18 @@ class CpuEngine(Engine):
         if leap is None:
             return False
         done, memory = self.solvers.work, self.rows.budget.finisher_bytes
-        means = Means(done, memory, self.column, self.place, late)
-        moved = leap.is_due(tol, means) and leap.take(tol, means)
+        means, moved = Means(done, memory, self.column, self.place, late), False
+        if leap.is_due(tol, means):
+            self._complete_gradient()
+            moved = leap.take(tol, means)
+            self._doubt_gradient()
         self.solvers.pause_at = leap.next
         return moved
+
+    def _doubt_gradient(self) -> None:
+        """G is what it was before a refresh, and no longer what ``watch`` knows of it."""
+        if self.steps.watch is not None:
+            self.steps.watch.doubt_all()
 
     @timed("memory")
     def promote(self, drift: float = 0.0) -> bool:
@@ -226,10 +242,11 @@ class CpuEngine(Engine):
         self._refresh()
         if abs(self.dual - dual) < drift * abs(self.dual):
             self.state.dual, self.state.G = dual, G
+            self._doubt_gradient()
             return False
         self.options = replace(self.options, dtype="float64")
         before = self.rows.computed, self.rows.cache.hits, self.rows.cache.evictions
-        del self.rows, self.blocks, self.solvers.blocks, self.steps.rows  # two may not fit
+        del self.rows, self.blocks, self.solvers.blocks, self.steps.rows, self.steps.watch  # two may not fit
         self._make_rows(self.options)
         self.rows.computed, self.rows.cache.hits, self.rows.cache.evictions = before
         self._make_blocks(self.options)
@@ -260,12 +277,21 @@ class CpuEngine(Engine):
 
     def shift(self, change: FloatArray) -> None:
         self.state.shift(change)
+        if self.steps.watch is not None:
+            self.steps.watch.shifted(change)
+
+    def _complete_gradient(self) -> None:
+        """Bring all rows of G up to date."""
+        if self.steps.watch is not None:
+            self.steps.watch.complete()
 
     @timed("selection")
     def centre(self) -> None:
+        self._complete_gradient()
         self.shift(np.array([self.problem.centre(self.state.rows(), self.task.team)]))
 
     def best_bias(self, most: float = math.inf) -> None:
+        self._complete_gradient()
         S = self.state.scores(slice(None))
         change = self.problem.best_bias(S, self.task.y, self.task.C, self.bias, self.task.team) - self.bias
         self.shift(np.clip(change, -most, most))
@@ -286,6 +312,8 @@ class CpuEngine(Engine):
         ids, state = self.state.support, self.state
         if self.shard.alone:
             state.take_scores(self.rows.scores(ids, state.alpha[ids]))
+            if self.steps.watch is not None:
+                self.steps.watch.see_all()
             return
         S = np.zeros_like(state.alpha)
         for part in chunks(ids, _GUESTS_AT_ONCE):  # messages do not grow with n
@@ -300,6 +328,7 @@ class CpuEngine(Engine):
 
     @timed("proof")
     def certificate(self) -> Certificate:
+        self._complete_gradient()
         return self.state.certificate()
 
     def found(self) -> Found:

@@ -218,6 +218,27 @@ class NativeValues(KernelValues):
         """The kernel between ``ids``, for native solvers that compute the rows they need."""
         return _core.WorkingSetKernel(self._spec, self._only(ids), self.n_threads)
 
+    def gradient(
+        self,
+        ids: IntArray,
+        coef: FloatArray,
+        here: IntArray,
+        base: FloatArray,
+        G: FloatArray,
+        steady: bool,
+    ) -> None:
+        """G[j] = base[j] + Σ_i K(x_i, x_j) coef_i over ``ids``, for j in ``here``; no value is stored.
+
+        Values are float32 where the layout allows: good enough to find the next step. Sums are mostly float32
+        too, unless they are to be ``steady``.
+        """
+        sv, coef = self._only(ids), np.ascontiguousarray(coef)
+        step = max(1, int(work.SCORES_CALL / (max(1, len(ids)) * self.work)))
+        for first in range(0, len(here), step):
+            part = here[first : first + step]
+            x = self._samples.take(part)
+            _core.kernel_gradient(self._spec, sv, coef, x, part, base, G, steady, self.n_threads)
+
     def scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:
         X, out = self.task.X, np.zeros((self.width, coef.shape[1]))
         if not self.width or not len(ids):

@@ -17,16 +17,19 @@ from .row_cache import RowCache
 class RowStore:
     """Rows of the kernel matrix by sample id, computed when they are asked for.
 
-    A row has a value per sample that this process holds.
+    A row has a value per sample that this process holds. If values are so cheap that computing them again
+    costs less than keeping them (``keeps_rows`` is false), no row is kept.
     """
 
-    def __init__(self, values: KernelValues, budget: Budget, profile: Profile) -> None:
-        self.values, self.profile, self.budget = values, profile, budget
+    def __init__(
+        self, values: KernelValues, budget: Budget, profile: Profile, keeps_rows: bool = True
+    ) -> None:
+        self.values, self.profile, self.budget, self.keeps_rows = values, profile, budget, keeps_rows
         self.n, self.width = values.n, values.width
-        self.cache = RowCache(budget.kept_rows, self.n)
+        self.cache = RowCache(budget.kept_rows if keeps_rows else 0, self.n)
         self.kept = np.empty((self.cache.capacity, self.width), dtype=values.dtype)
         self._passing = np.empty((0, self.width), dtype=values.dtype)
-        self.computed = 0
+        self.computed = 0.0  # rows, also those of which only some values were computed
         if values.whole and self.cache.capacity == self.n:
             self.load(np.arange(self.n))
 

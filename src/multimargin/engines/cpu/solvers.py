@@ -20,7 +20,7 @@ from ...run.profile import Profile, timed
 from ...system.team import SOLO, Team
 from ...system.typing import FloatArray
 from ..base import EngineOptions, is_late
-from .blocks import Blocks, LazyBlock, StoreBlock
+from .blocks import Blocks, LazyBlock, SampleBlock, StoreBlock
 from .state import State
 from .team_blocks import PartBlock, SharedBlock, TeamBlocks
 
@@ -232,9 +232,13 @@ class Solvers:
         seed = int(self._rng.integers(2**63)) if len(block.W) > 1 else self.options.seed
         width = self._width(inner, block)
         rest = {"eps": eps, "max_sweeps": sweeps, "update": inner.update, "seed": seed, "width": width}
-        arrays = block.K, block.diagonal, block.G, block.alpha, block.y, block.C
+        arrays = block.diagonal, block.G, block.alpha, block.y, block.C
         options = self._options(inner, block, alone=inner.finish is None, **rest)
-        return _core.coordinate_descent(self.problem.name, *arrays, options, self.blocks.work_space(block))
+        name = self.problem.name
+        if isinstance(block, SampleBlock):
+            kernel = block.values.row_by_row(block.W)
+            return _core.descent_from_samples(name, kernel, *arrays, options, block.room)
+        return _core.coordinate_descent(name, block.K, *arrays, options, self.blocks.work_space(block))
 
     def _sweeps_by_class(self, inner: CoordinateDescent, block: StoreBlock, eps: float, sweeps: int) -> Any:
         if self._kept_classes is None:

@@ -63,6 +63,15 @@ class State:
         self._own = self.support if self.shard.alone else np.flatnonzero(is_support)
         self._rest = np.flatnonzero(~is_support)
 
+    @property
+    def is_support(self) -> np.ndarray:
+        """Which samples of all processes are support vectors, as a mask."""
+        return self._is_support
+
+    def largest_psi(self, ids: IntArray) -> float:
+        """The largest ψ_i of samples held here, when they were measured last."""
+        return float(self._psi[ids].max(initial=0.0))
+
     def unsettled(self, reach: float) -> IntArray:
         """Support vectors that are off their bounds, or less than ``reach`` from leaving them."""
         own = self._own

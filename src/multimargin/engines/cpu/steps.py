@@ -16,6 +16,7 @@ from .kernel_values import NativeValues
 from .row_store import RowStore
 from .state import State
 from .team_blocks import PartBlock
+from .watch import Watch
 
 
 class Steps:
@@ -28,6 +29,7 @@ class Steps:
     def use(self, rows: RowStore) -> None:
         """Take kernel rows from ``rows`` from now on."""
         self.rows = rows
+        self.watch = None if rows.keeps_rows else Watch(self.state, rows, self.profile)
 
     @timed("gradient")
     def take(self, block: Block, before: tuple[FloatArray, FloatArray] | None = None) -> bool:
@@ -42,6 +44,12 @@ class Steps:
             return False
         G = state.G[W[moved]] if before is None else before[1][moved]
         self._change_dual(_gain(block.G[moved], G, delta[moved]))
+        if self.watch is not None:
+            worst = state.largest_psi(W)
+            state.G[W] = block.G
+            state.take_over(W, block.alpha)
+            self.watch.after_step(W, worst)
+            return True
         if isinstance(block, StoreBlock) and len(W) == state.n:  # G is complete
             state.G[W] = block.G
         else:

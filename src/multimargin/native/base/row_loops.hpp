@@ -12,6 +12,12 @@ MULTIMARGIN_CLONES void gather_row(const T* row, const I* columns, Index count, 
   for (Index j = 0; j < count; ++j) out[j] = to_stored<S>(row[columns[j]]);
 }
 
+// out[j] = row[j], in the type of the output.
+template <class T, class S>
+MULTIMARGIN_CLONES void store_row(const T* row, Index count, S* out) {
+  for (Index j = 0; j < count; ++j) out[j] = to_stored<S>(row[j]);
+}
+
 // A stored kernel value as a number of type S, and what to multiply it with. Fixed-point numbers are left as integers,
 // so that a loop over a row multiplies once per value.
 template <class S, class T>

@@ -78,6 +78,21 @@ MULTIMARGIN_INLINE T exp(T x) {
   return (e * power_of_two<T>(half)) * power_of_two<T>(bits - half);
 }
 
+// exp(x) for x <= 0, with fewer operations; 0 where the result would be subnormal.
+template <class T>
+MULTIMARGIN_INLINE T exp_of_negative(T x) {
+  using P = Constants<T>;
+  using Bits = typename P::Bits;
+  constexpr T lowest = static_cast<T>(-0.69314718055994531) * (P::bias - 1);
+  const bool vanishes = x < lowest;  // never if x is a NaN
+  const T shifted = x * static_cast<T>(1.44269504088896340736) + P::round_to_integer;
+  const T k = shifted - P::round_to_integer;
+  const T r = (x - k * P::ln2_high) - k * P::ln2_low;
+  const T e = T(1) + (r + (r * r) * exp_polynomial(r));
+  const Bits bits = std::bit_cast<Bits>(shifted) - std::bit_cast<Bits>(P::round_to_integer);
+  return vanishes ? T(0) : e * power_of_two<T>(bits);
+}
+
 // tanh a for a = |x| < 0.625: the eighth convergent of Lambert's continued fraction
 // a / (1 + z / (3 + z / (5 + ...))), z = a^2, written a + a z p(z) / q(z); above: 1 - 2 / (exp(2a) + 1).
 template <class T>

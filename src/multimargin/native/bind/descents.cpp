@@ -45,6 +45,31 @@ Found coordinate_descent(const std::string& machine, const KernelRows& K, const 
   });
 }
 
+// The same for a block whose kernel is computed in room, as far as it is needed.
+Found descent_from_samples(const std::string& machine, const WorkingSetKernel& kernel, const ConstVector& diag,
+                           const Matrix& G, const Matrix& alpha, const Labels& y, const ConstVector& C,
+                           const DescentOptions& options,
+                           const nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>& room) {
+  nb::gil_scoped_release released;
+  options.check();
+  check_state(ConstMatrix(G), alpha, y, C);
+  const Index q = length(G), m = length(G, 1);
+  require(kernel.size() == q, "kernel must have one sample per row of G");
+  require(length(diag) == q, "diag must have one value per row of G");
+  require(length(room) >= q * q, "room must have place for the kernel block");
+  return with_machine(machine, [&]<class Machine>(std::type_identity<Machine>) -> Found {
+    if constexpr (!kListsVariables<Machine>) {
+      throw std::invalid_argument("blocks without kernel values are for crammer-singer and weston-watkins only");
+    } else {
+      return with_stored_dtype(room, [&]<class T>(std::type_identity<T>) {
+        Subproblem<T> block{q, m, nullptr, 0, diag.data(), G.data(), alpha.data(), y.data(), C.data()};
+        block.kernel = &kernel;
+        return found(descend<Machine>(block, options, static_cast<T*>(room.data()), length(room)));
+      });
+    }
+  });
+}
+
 // The kept rows of all classes. The first use decides their precision.
 struct KeptClasses {
   Index m, most_values;
@@ -216,6 +241,10 @@ void bind_descents(nb::module_& m) {
         "room"_a.noconvert().none() = nb::none(),
         "Solves the block in place by the coordinate descent that fits the machine; room is memory for kernel rows of "
         "single classes. Returns (sweeps, updates, violation, work).");
+  m.def("descent_from_samples", &descent_from_samples, "machine"_a, "kernel"_a, "diag"_a.noconvert(),
+        "G"_a.noconvert(), "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "options"_a,
+        "room"_a.noconvert(),
+        "The same for a block without kernel values: those between the samples of each class are computed in room.");
   nb::class_<KeptClasses>(m, "KeptClasses", "Kernel rows between the samples of each class, kept for class_descent.")
       .def("__init__", &make_kept_classes, "m"_a, "most_values"_a);
   m.def("class_descent", &class_descent, "kept"_a, "rows"_a.noconvert(), "slots"_a.noconvert(), "ids"_a.noconvert(),

@@ -54,6 +54,19 @@ void scores(const KernelSpec& spec, const Samples& sv, const ConstMatrix& coef, 
   kernel_scores(operands, coef.data(), length(coef, 1), x_begin, x_end, scores.data(), n_threads);
 }
 
+void gradient(const KernelSpec& spec, const Samples& sv, const ConstMatrix& coef, const Samples& x, const Ids& ids,
+              const ConstMatrix& base, const Matrix& G, bool steady, int n_threads) {
+  nb::gil_scoped_release released;
+  const KernelOperands operands = check_operands(spec, sv, x);
+  const Index n = length(G), m = length(G, 1);
+  require(length(coef) == sv.n() && length(coef, 1) == m, "coef must have one row per support vector, columns as G");
+  require(length(ids) == x.n(), "ids must have one row of G for each x");
+  check_ids(ids, n, "ids must be rows of G");
+  require(length(base) == n && length(base, 1) == m, "base must have the shape of G");
+  const GradientRows rows{G.data(), base.data(), ids.data()};
+  kernel_gradient(operands, coef.data(), m, rows, steady, checked_threads(n_threads));
+}
+
 void set_scale(Samples& samples, const ConstVector& scale) {
   nb::gil_scoped_release released;
   require(length(scale) == samples.n(), "a scale must have one value per sample");
@@ -129,6 +142,10 @@ void bind_kernel(nb::module_& m) {
   m.def("kernel_scores", &scores, "spec"_a, "sv"_a, "coef"_a.noconvert(), "x"_a, "x_begin"_a, "x_end"_a,
         "scores"_a.noconvert(), "n_threads"_a,
         "scores[j - x_begin] = sum over i of K(sv[i], x[j]) coef[i] for x_begin <= j < x_end.");
+  m.def("kernel_gradient", &gradient, "spec"_a, "sv"_a, "coef"_a.noconvert(), "x"_a, "ids"_a.noconvert(),
+        "base"_a.noconvert(), "G"_a.noconvert(), "steady"_a, "n_threads"_a,
+        "G[ids[j]] = base[ids[j]] + sum over i of K(sv[i], x[j]) coef[i] for all j. Kernel values are float32, if "
+        "the samples allow, and so are sums of some of them unless they are to be steady.");
   nb::class_<WorkingSetKernel>(m, "WorkingSetKernel", "Computes kernel rows of samples against each other.")
       .def("__init__", &make_working_set_kernel, "spec"_a, "samples"_a, "n_threads"_a, nb::keep_alive<1, 3>());
   m.def("widen_block", &widen, "values"_a.noconvert(), "rows"_a, "columns"_a, "old_stride"_a, "new_stride"_a,

@@ -79,17 +79,25 @@ template <class Arg, class Raw, class Out>
 MULTIMARGIN_INLINE void exp_row(Arg gamma, const Raw* raw, const RowExpansion<Raw>& e, Index width, Out* out) {
   if (!e.b_norm) {
 #pragma omp simd
-    for (Index j = 0; j < width; ++j) out[j] = vector_math::exp(static_cast<Out>(-gamma * static_cast<Arg>(raw[j])));
+    for (Index j = 0; j < width; ++j)
+      out[j] = vector_math::exp_of_negative(static_cast<Out>(-gamma * static_cast<Arg>(raw[j])));
     return;
   }
   const Raw a_norm = e.a_norm, weight = e.weight;
   const Raw* b_norm = e.b_norm;
+  const auto fill = [=](auto mixed) MULTIMARGIN_INLINE_LAMBDA {
 #pragma omp simd
-  for (Index j = 0; j < width; ++j) {
-    Raw distance = (a_norm + b_norm[j]) + weight * raw[j];
-    distance = distance < 0 ? Raw(0) : distance;
-    out[j] = vector_math::exp(static_cast<Out>(-gamma * static_cast<Arg>(distance)));
-  }
+    for (Index j = 0; j < width; ++j) {
+      Raw distance = (a_norm + b_norm[j]) + mixed(raw[j]);
+      distance = distance < 0 ? Raw(0) : distance;
+      out[j] = vector_math::exp_of_negative(static_cast<Out>(-gamma * static_cast<Arg>(distance)));
+    }
+  };
+  // Products of 32-bit integers take as long as many additions.
+  if (std::is_integral_v<Raw> && weight == -2)
+    fill([](Raw x) { return -(x + x); });
+  else
+    fill([=](Raw x) { return weight * x; });
 }
 
 // out[j] = k of raw[j], j < width, without scale and offset. The argument is formed in the precision of the raw values

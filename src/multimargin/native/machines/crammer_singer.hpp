@@ -57,6 +57,11 @@ class CrammerSinger {
     return top - low;
   }
 
+  // How much the differences of G must change before a row alpha = 0 can move; -psi if it can.
+  static MULTIMARGIN_INLINE double slack(const double* G, Index y, Index m) {
+    return G[y] - max_over(m, [=](Index r) { return r == y ? -kInfinity : G[r]; });
+  }
+
   // g / C, because g <= C psi: the quantity that the projected gradient method bounds by eps.
   static double progress(const RowMeasure& row, double C, Index /*m*/) { return row.gain / C; }
 

@@ -76,6 +76,9 @@ class OneVsRestMachine {
     return {box::violation<kBounded>(m, beta, gamma, -1, C, G), gain};
   }
 
+  // How much gamma must change before a row alpha = 0 can move; minus the violation if it can.
+  static MULTIMARGIN_INLINE double slack(const double* G, Index y, Index m) { return min_over(m, beta_of(G, y)); }
+
   static MULTIMARGIN_INLINE double violation(const double* G, const double* row, Index own, double C, Index count) {
     return box::violation<kBounded>(count, beta_of(row, own), beta_of(G, own), -1, C, G);
   }

@@ -57,6 +57,12 @@ class WrongClassMachine {
     return {v, Shape::gain(m, beta, gamma, y, C)};
   }
 
+  // How much gamma must change before a row alpha = 0 can move; minus the violation if it can.
+  static MULTIMARGIN_INLINE double slack(const double* G, Index y, Index m) {
+    const double own = kSharesMean ? 0.0 : G[y];
+    return own - max_over(m, [=](Index r) { return r == y ? -kInfinity : G[r]; });
+  }
+
   // Of a listed row.
   static MULTIMARGIN_INLINE double violation(const double* G, const double* row, Index own, double C, Index count) {
     auto beta = [=](Index c) { return -row[c]; };

@@ -67,7 +67,7 @@ class IntegerSamples final : public Samples,
 
   TileShape tile_shape(Index q, Index width, bool split_rows) const override {
     // Without split_rows the rows are loaded again for every strip of columns, so strips are wide.
-    if (!split_rows) return dense_tile_shape(q, width, false, 64);
+    if (!split_rows) return {std::min<Index>(q, 128), shared_columns(width, 1, 256, 512)};
     const Index rows = std::min<Index>(q, 128);
     return {rows, shared_columns(width, (q + rows - 1) / rows, 256, 512)};
   }

@@ -102,8 +102,8 @@ class ClassProblem {
   Index count(Index i) const { return i >= 0 && source_.has_row(i); }
   Index own(Index i) const { return b_.y[i] == r_ ? 0 : -1; }
   Index label(Index, Index) const { return 0; }
-  const T* kernel_row(Index i) { return row(at(i)); }  // valid until the next call
-  Index column(Index i) const { return at(i); }
+  const T* kernel_row(Index i, Index) { return row(at(i)); }  // valid until the next call
+  Index column(Index i, Index) const { return at(i); }
   void read(Index i, double* G, double* alpha) const {
     if (at(i) < 0) return;
     *G = static_cast<double>(G_[at(i)]);

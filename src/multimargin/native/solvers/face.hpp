@@ -121,7 +121,7 @@ class Face {
     for (const auto& members : classes_) {
       columns_.clear();
       for (const Member& member : members) {
-        columns_.push_back(static_cast<std::int32_t>(variables.column(samples_[member.sample].i)));
+        columns_.push_back(static_cast<std::int32_t>(variables.column(samples_[member.sample].i, member.c)));
         of_.push_back(member.sample);
         at_.push_back(member.sample * b.m + member.c);
         G_.push_back(member.G);
@@ -131,7 +131,7 @@ class Face {
       const auto u = static_cast<Index>(columns_.size());
       sizes_.push_back(u);
       for (Index i = 0; i < u; ++i, out += u)
-        gather_row(variables.kernel_row(samples_[members[i].sample].i), columns_.data(), u, out);
+        gather_row(variables.kernel_row(samples_[members[i].sample].i, members[i].c), columns_.data(), u, out);
     }
     make_room();
   }

@@ -17,7 +17,8 @@ class ListedVariables {
  public:
   // Lists the classes of every sample that can move soon (Machine::listed). A sample with too few of them to move is
   // left out. Kernel rows of single classes are copied to `room`. If the kernel blocks of all classes do not fit there,
-  // or have more entries than K itself, all variables are listed and all classes use K.
+  // or have more entries than K itself, all variables are listed and all classes use K. If K is not there, the kernel
+  // blocks of the classes, or else K, are computed in `room`.
   ListedVariables(const Subproblem<T>& b, double width, T* room, Index room_size)
       : ListedVariables(b, b.q, width, room, room_size) {}
 
@@ -33,6 +34,7 @@ class ListedVariables {
     else
       list_all();
     load();
+    if (b.kernel) compute_kernel();
   }
 
   Index samples() const { return b_.q; }
@@ -40,9 +42,17 @@ class ListedVariables {
   Index count(Index i) const { return samples_[i].count; }  // listed variables of the sample, classes ascending
   Index own(Index i) const { return samples_[i].own; }      // position of its own class among them, or -1
 
-  // K between sample i and sample j is kernel_row(i)[column(j)].
-  const T* kernel_row(Index i) const { return b_.K + i * b_.K_stride; }
-  Index column(Index j) const { return j; }
+  // K between sample i and sample j, whose variables c and d are of one class, is kernel_row(i, c)[column(j, d)].
+  const T* kernel_row(Index i, Index c) const {
+    const Variable& variable = variables_[samples_[i].first + c];
+    const Class& own = classes_[variable.r];
+    return own.block ? own.block + (variable.at - own.first) * own.size : whole_row(i);
+  }
+  Index column(Index j, Index d) const {
+    const Variable& variable = variables_[samples_[j].first + d];
+    const Class& own = classes_[variable.r];
+    return own.block ? variable.at - own.first : j;
+  }
 
   // Class of the sample's variable c.
   Index label(Index i, Index c) const { return variables_[samples_[i].first + c].r; }
@@ -70,7 +80,7 @@ class ListedVariables {
       const double delta = alpha[c] - variable.alpha;
       if (delta == 0.0) continue;
       variable.alpha = alpha[c];
-      work += add_row(i, variable.r, delta, G_);
+      work += add_variable(i, variable, delta, G_);
     }
     return work;
   }
@@ -100,7 +110,7 @@ class ListedVariables {
     Index work = 0;
     for_variables(i, [&](const Variable& variable) {
       double& step = d[variable.at];
-      if (step != 0.0) work += add_row(i, variable.r, (t - 1.0) * step, G_);
+      if (step != 0.0) work += add_variable(i, variable, (t - 1.0) * step, G_);
       step *= t;
     });
     return work;
@@ -114,7 +124,7 @@ class ListedVariables {
   // that is touched for the first time costs more than the copy.
   Index add_row(Index i, Index r, double delta, std::vector<double>& h) {
     const Class& c = classes_[r];
-    const T* row = kernel_row(i);
+    const T* row = whole_row(i);
     double* out = h.data() + c.first;
     if (c.whole) {
       add_scaled(row, c.size, delta, out);
@@ -156,6 +166,7 @@ class ListedVariables {
     Index size = 0;      // samples that have the class
     Index first = 0;     // where their gradient starts
     bool whole = false;  // all samples have it, so that it uses the rows of K itself
+    const T* block = nullptr;  // the kernel between its samples, if it was computed
     std::vector<std::int32_t> members;
   };
 
@@ -187,7 +198,7 @@ class ListedVariables {
   void list_all() {
     variables_.clear();
     for (Index i = 0; i < b_.q; ++i) append(i, [](Index) { return true; });
-    for (Class& c : classes_) c = {b_.q, 0, true, {}};
+    for (Class& c : classes_) c = {b_.q, 0, true, nullptr, {}};
   }
 
   template <class Listed>
@@ -211,7 +222,41 @@ class ListedVariables {
       for_variables(i, [&](const Variable& variable) {
         classes_[variable.r].members.push_back(static_cast<std::int32_t>(i));
       });
-    copies_.resize(rows_ * b_.m, nullptr);
+    if (b_.K) copies_.resize(rows_ * b_.m, nullptr);
+  }
+
+  // The kernel blocks of the classes, or K if all classes use it, in `room_`.
+  void compute_kernel() {
+    std::vector<KernelSquare<T>> squares;
+    std::vector<std::int32_t> everyone(b_.q);
+    std::iota(everyone.begin(), everyone.end(), 0);
+    auto add = [&](const std::vector<std::int32_t>& members) {
+      const auto count = std::ssize(members);
+      if (count * count > room_end_ - room_) throw std::length_error("room must have place for the kernel block");
+      squares.push_back({members.data(), count, std::exchange(room_, room_ + count * count)});
+      return squares.back().out;
+    };
+    if (std::any_of(classes_.begin(), classes_.end(), [](const Class& c) { return c.whole; })) {
+      b_.K = add(everyone);
+      b_.K_stride = b_.q;
+    } else {
+      for (Class& c : classes_) c.block = add(c.members);
+    }
+    b_.kernel->fill(squares);
+    using Value = std::conditional_t<std::is_same_v<T, double>, double, float>;
+    for (const auto& square : squares)
+      for (Index k = 0; k < square.count; ++k)
+        square.out[k * (square.count + 1)] = to_stored<T>(static_cast<Value>(b_.diag[square.samples[k]]));
+  }
+
+  const T* whole_row(Index i) const { return b_.K + i * b_.K_stride; }
+
+  // h += K[i, members of the variable's class] delta, for a variable of sample i. Returns the work.
+  MULTIMARGIN_INLINE Index add_variable(Index i, const Variable& variable, double delta, std::vector<double>& h) {
+    const Class& c = classes_[variable.r];
+    if (!c.block) return add_row(i, variable.r, delta, h);
+    add_scaled(c.block + (variable.at - c.first) * c.size, c.size, delta, h.data() + c.first);
+    return c.size;
   }
 
   // Places each variable's gradient in G_ and copies it there.

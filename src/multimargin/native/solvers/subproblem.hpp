@@ -8,14 +8,18 @@
 #pragma once
 
 #include "base/reduce.hpp"
+#include "kernel/working_set_kernel.hpp"
 #include "solvers/shared_columns.hpp"
 
 namespace multimargin::solvers {
 
+using namespace kernel;
+
 template <class T>
 struct Subproblem {
   Index q, m;
-  const T* K;  // (q, q), symmetric, rows K_stride apart; if others share the block, only this process's columns of it
+  const T* K;  // (q, q), symmetric, rows K_stride apart; if others share the block, only this process's columns of it;
+               // null if `kernel` computes what is needed
   Index K_stride;
   const double* diag;     // (q,), the diagonal of K; null if the solver does not need it
   double* G;              // (q, m)
@@ -23,6 +27,7 @@ struct Subproblem {
   const std::int32_t* y;  // (q,)
   const double* C;        // (q,)
   const SharedColumns* shared = nullptr;  // who has the other columns of K; null if all are here
+  const WorkingSetKernel* kernel = nullptr;  // computes values of K; null if K is there
 
   Index columns() const { return shared ? shared->columns : q; }
 };

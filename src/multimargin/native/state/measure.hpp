@@ -1,4 +1,5 @@
-// Violation and gain of many rows, which the working-set rules and the stopping test use.
+// Violation and gain of many rows, which the working-set rules and the stopping test use; and how far rows with
+// alpha = 0 are from a violation.
 #pragma once
 
 #include "base/platform.hpp"
@@ -31,6 +32,13 @@ template <class Machine>
 void measure(const MeasureArrays& a, const Index* ids, Index count, int n_threads) {
   const int threads = worthwhile_threads(n_threads, static_cast<double>(count) * static_cast<double>(a.m));
   parallel_ranges(count, 2048, threads, [&](Index begin, Index end) { measure_rows<Machine>(a, ids, begin, end); });
+}
+
+// slack[i] of the rows ids, as Machine::slack defines it for alpha = 0.
+template <class Machine>
+MULTIMARGIN_CLONES void slack_of_rows(const double* G, const std::int32_t* y, Index m, const Index* ids, Index count,
+                                      double* slack) {
+  for (Index k = 0; k < count; ++k) slack[ids[k]] = Machine::slack(G + ids[k] * m, y[ids[k]], m);
 }
 
 }  // namespace multimargin::state

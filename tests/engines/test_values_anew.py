@@ -1,0 +1,199 @@
+"""Fits that keep no kernel rows: fused scores, blocks of single classes, rows of G as far as they matter."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers import audit
+from oracle import certify, kernel_matrix, one_hot
+
+from multimargin import KernelSVC, _core
+from multimargin.engines.base import EngineOptions, Task
+from multimargin.engines.cpu.engine import CpuEngine
+from multimargin.engines.cpu.layouts import Layout
+from multimargin.engines.cpu.watch import Watch
+from multimargin.inner.block import Aim
+from multimargin.kernels import RBF, Laplacian, Polynomial
+from multimargin.methods import find_method
+from multimargin.problems import PROBLEMS
+from multimargin.system.fixed_point import FIXED_POINT
+
+N, M = 2300, 5  # more samples than a small kernel matrix has
+
+
+def grid_data(n=N, m=M, d=6, seed=0):
+    """Small integers in overlapping clusters: their kernel values are cheap."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(m, size=n)
+    return np.rint(8 + 3 * rng.normal(size=(m, d))[y] + 2 * rng.normal(size=(n, d))).clip(0, 15), y
+
+
+DATA = {
+    "integers": (grid_data(300)[0], RBF(0.05), 2e-6),
+    "few floats": (np.random.default_rng(1).normal(size=(300, 7)), RBF(0.2), 2e-6),
+    "many floats": (np.random.default_rng(2).normal(size=(300, 50)), RBF(0.02), 1e-5),
+    "laplacian": (np.random.default_rng(3).normal(size=(300, 7)), Laplacian(0.2), 2e-6),
+    "poly": (np.random.default_rng(4).normal(size=(300, 7)), Polynomial(gamma=0.1, degree=2), 1e-4),
+    "sparse": (sp.random_array((300, 90), density=0.05, rng=5, format="csr"), RBF(0.5), 2e-6),
+    "binary": (np.random.default_rng(6).integers(0, 2, (300, 40)).astype(float), RBF(0.1), 2e-6),
+}
+
+
+@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("simd", ["portable", "best"])
+@pytest.mark.parametrize("steady", [False, True])
+def test_fused_gradient(name, simd, steady):
+    X, kernel, tolerance = DATA[name]
+    rng, m = np.random.default_rng(0), 4
+    support, here = np.sort(rng.permutation(300)[:150]), rng.permutation(300)[:170]
+    coef = np.where(rng.random((150, m)) < 0.4, rng.normal(size=(150, m)), 0.0)
+    base, results = rng.normal(size=(300, m)), []
+    _core.set_integer_simd(simd)
+    try:
+        layout = Layout.plan(kernel, X, "auto")
+        samples, spec = layout.samples(X), layout.spec(0.0)
+        for threads in (1, 2, 3):
+            G = np.full((300, m), np.nan)
+            sv, x = samples.take(support), samples.take(here)
+            _core.kernel_gradient(spec, sv, coef, x, here, base, G, steady, threads)
+            results.append(G)
+    finally:
+        _core.set_integer_simd("best")
+    K = kernel.between(X[here], X[support])
+    exact = base[here] + K @ coef
+    assert np.abs(results[0][here] - exact).max() <= tolerance * np.abs(K).max() * np.abs(coef).sum()
+    assert np.isnan(np.delete(results[0], here, axis=0)).all()  # no other row is touched
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
+
+
+@pytest.mark.parametrize("machine", ["crammer-singer", "weston-watkins", "one-vs-rest"])
+def test_slack_is_the_distance_to_a_violation(machine):
+    """A sample without weight violates as soon as G moves against it by more than its slack."""
+    rng = np.random.default_rng(0)
+    G, y = rng.normal(size=(200, M)), rng.integers(M, size=200).astype(np.int32)
+    G[:100][np.arange(100), y[:100]] += 3.0
+    slack, ids = np.full(200, np.nan), np.arange(0, 200, 3)
+    _core.slack(machine, G, y, ids, slack)
+    assert np.isnan(np.delete(slack, ids)).all()
+    target = PROBLEMS[machine](M).target(y)
+    against = np.where(one_hot(y, M) > 0, 1.0, -1.0)
+    for i in ids:
+        psi = []
+        for change in (slack[i] - 1e-9, slack[i] + 1e-9):
+            shift = change * against[i] if machine == "one-vs-rest" else change * one_hot(y[i : i + 1], M)[0]
+            scores = (G[i] - shift + target[i])[None]  # alpha = 0 with these scores
+            zero = np.zeros((1, M))
+            psi.append(measured(machine, scores - target[i], zero, y[i : i + 1]))
+        assert psi[0] <= 1e-12 < psi[1]
+
+
+def measured(machine, G, alpha, y):
+    psi, gain = np.empty(len(y)), np.empty(len(y))
+    _core.measure(machine, G, alpha, y, np.ones(len(y)), None, psi, gain, 1)
+    return psi[0]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, FIXED_POINT])
+@pytest.mark.parametrize("machine", ["crammer-singer", "weston-watkins"])
+@pytest.mark.parametrize("width", [0.3, np.inf])
+def test_descent_without_a_kernel_block(machine, dtype, width):
+    """The values between the samples of each class, or of all, lead to the optimum of the oracle's block."""
+    X, y = grid_data(240)
+    y, C, eps = y.astype(np.int32), np.full(240, 2.0), 1e-3
+    layout = Layout.plan(RBF(0.02), X, "auto")
+    samples = layout.samples(X)
+    kernel = _core.WorkingSetKernel(layout.spec(0.0), samples, 2)
+    K = kernel_matrix("rbf", X, gamma=0.02)
+    alpha, room = np.zeros((240, M)), np.empty(240**2, dtype=dtype)
+    for _ in range(60):
+        G = K @ alpha - one_hot(y, M)
+        found = certify(K, y, alpha, C, machine)
+        if found.psi.max() <= 2 * eps:
+            return
+        options = _core.DescentOptions(eps=eps, max_sweeps=5000, seed=1, relax=1.2, width=width)
+        _core.descent_from_samples(machine, kernel, np.ones(240), G, alpha, y, C, options, room)
+    raise AssertionError(f"violation {found.psi.max()}")
+
+
+def test_descent_without_a_kernel_block_checks_its_arguments():
+    X, y = grid_data(20)
+    layout = Layout.plan(RBF(0.02), X, "auto")
+    samples = layout.samples(X)
+    kernel = _core.WorkingSetKernel(layout.spec(0.0), samples, 1)
+    options = _core.DescentOptions(eps=1e-3, max_sweeps=5, seed=1, relax=1.0, width=1.0)
+    arrays = np.ones(20), np.zeros((20, M)), np.zeros((20, M)), y.astype(np.int32), np.ones(20)
+    with pytest.raises(ValueError, match="room"):
+        _core.descent_from_samples("crammer-singer", kernel, *arrays, options, np.empty(399))
+    with pytest.raises(ValueError, match="crammer-singer and weston-watkins"):
+        _core.descent_from_samples("lee-lin-wahba", kernel, *arrays, options, np.empty(400))
+
+
+@pytest.mark.parametrize("machine", ["crammer-singer", "weston-watkins"])
+@pytest.mark.parametrize(("C", "gamma"), [(1.0, 0.05), (50.0, 0.01), (1000.0, 0.05)])
+def test_fits_without_kernel_rows(machine, C, gamma):
+    X, y = grid_data()
+    models = [KernelSVC(machine, C=C, gamma=gamma, n_threads=threads).fit(X, y) for threads in (1, 2)]
+    assert models[0].trace_.info["cache_rows"] == 0
+    audit(models[0], kernel_matrix("rbf", X, gamma=gamma), y, C, tol=1e-3)
+    np.testing.assert_array_equal(models[0].dual_coef_, models[1].dual_coef_)
+
+
+def test_a_wrong_estimate_costs_rounds_but_no_violation(monkeypatch):
+    """If no row outside of the working set is ever expected to matter, the rows before the proof show it."""
+    completed = []
+
+    def only_newcomers(self, W, worst):
+        in_W = np.zeros(self.state.n, dtype=bool)
+        in_W[W] = True
+        return np.sort(W), in_W
+
+    complete = Watch.complete
+    monkeypatch.setattr(Watch, "_due", only_newcomers)
+    monkeypatch.setattr(Watch, "complete", lambda self: completed.append(complete(self)) or completed[-1])
+    X, y = grid_data()
+    model = KernelSVC(C=2.0, gamma=0.05).fit(X, y)
+    assert sum(completed) > 1
+    audit(model, kernel_matrix("rbf", X, gamma=0.05), y, 2.0, tol=1e-3)
+
+
+def test_rows_that_are_not_due_cannot_violate():
+    """After each round, the samples whose rows were not computed are as good as the estimate says."""
+    X, y = grid_data()
+    method = find_method("auto", "auto", "crammer-singer")
+    task = Task(PROBLEMS["crammer-singer"](M), RBF(0.05), X, y.astype(np.int32), np.full(N, 2.0))
+    options = EngineOptions(inner=method.inner, lazy_blocks=True, block_share=0.3)
+    engine, K, stale = CpuEngine(task, options), kernel_matrix("rbf", X, gamma=0.05), 0
+    rule = method.working_set.choose(engine, "psi", 1e-3, np.random.default_rng(0))
+    for choice in rule:
+        engine.improve(choice.W, method.inner, Aim(7e-4, 0.1), keep=True)
+        watch, exact = engine.steps.watch, K @ engine.state.alpha - one_hot(y, M)
+        fresh = ~watch._stale
+        np.testing.assert_allclose(engine.state.G[fresh], exact[fresh], atol=2e-4)
+        stale += int(watch._stale.sum())
+    assert stale > 0
+    assert not engine.steps.watch.is_stale
+    np.testing.assert_allclose(engine.state.G, K @ engine.state.alpha - one_hot(y, M), atol=2e-4)
+
+
+@pytest.mark.parametrize(
+    ("machine", "parameters", "anew"),
+    [
+        ("crammer-singer", {}, True),
+        ("weston-watkins", {}, True),
+        ("crammer-singer", {"bias": "free"}, False),
+        ("crammer-singer", {"solver": "dasmc"}, False),
+        ("one-vs-rest", {}, False),
+        ("lee-lin-wahba", {"max_iter": 3}, False),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_which_fits_keep_rows(machine, parameters, anew):
+    X, y = grid_data()
+    model = KernelSVC(machine, gamma=0.05, **parameters).fit(X, y)
+    assert (model.trace_.info["cache_rows"] == 0) is anew
+
+
+def test_values_of_many_features_are_kept():
+    X, y = grid_data(d=6)
+    wide = np.hstack([X] * 40)
+    assert KernelSVC(gamma=0.001).fit(wide, y).trace_.info["cache_rows"] > 0
