@@ -30,7 +30,8 @@ from .proximal_newton import Centre, ProximalModel
 from .state import State
 
 _LEFT = 0.5  # see above
-_LESS, _FREE = 0.05, 0.05  # F leaves so much of that, if it makes a leap longer by this share at most
+_LESS, _FREE = 0.05, 0.2  # F leaves so much of that, if it makes a leap longer by this share at most
+_LONGER_LEAP = 1.0  # the same after a model has failed
 _LENGTH = 25.0  # s at the start
 _LONGER, _FEW_STEPS = 4.0, 5
 _SHORTER = 1.0 / 16.0
@@ -141,7 +142,7 @@ class Leap:
                 length *= _LONGER if found.steps <= _FEW_STEPS and length < _LONGEST else 1.0
                 continue
             failures += 1
-            if self._grow(self._left_at(length), np.inf, memory, means.column):
+            if self._grow(_LESS * self._factor.left, _LONGER_LEAP, memory, means.column):
                 model = self._model(memory)
             else:
                 length *= _SHORTER
