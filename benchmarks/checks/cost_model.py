@@ -3,11 +3,11 @@
 Costs of a kernel value, an update, a selection, a proof, a block and its solution come from a fit on one
 rank. That of a message comes from a test on two ranks. What only a team does (taking the steps of other
 ranks, messages in the midst of a fit and of ranks that share cores, rounds) comes from small problems on 2,
-3 and 4 ranks: mnist of 5,000 and letter of 4,000 rows. First fits of a process do not count: how long it
+3 and 4 ranks: mnist of 5,000 and isolet of 3,000 rows. First fits of a process do not count: how long it
 takes to touch memory for the first time varies. What a fit does is counted, and does not depend on the number
 of ranks, but for the descents that ranks share: their updates and messages are counted for each number of
 ranks. From these the model predicts CPU seconds of the slowest rank (without those in which it waits) and the
-bytes that it receives, for mnist (10,000 and 20,000 rows) and letter (8,000 rows), by "auto" and "pdasmc".
+bytes that it receives, for mnist (10,000 and 20,000 rows) and isolet (6,000 rows), by "auto" and "pdasmc".
 
 Claims: both are within 20% at 2, 3 and 4 ranks.
 
@@ -63,10 +63,10 @@ OFF = 0.20
 CORES = len(own_cores())
 RANKS = (1, 2, 3, 4)
 SOLVERS = ("auto", "pdasmc")
-RUNS = (("mnist", 10_000), ("mnist", 20_000), ("letter", 8_000))
+RUNS = (("mnist", 10_000), ("mnist", 20_000), ("isolet", 6_000))
 LATER = 3  # fits of a process after the first, in which touching memory takes a time that varies
 CACHE = 2500.0  # MB of every rank: whether the last block of all support vectors fits depends on it
-SMALL = (("mnist", 5_000), ("letter", 4_000))  # for what only a team does; the first also for growth
+SMALL = (("mnist", 5_000), ("isolet", 3_000))  # for what only a team does; the first also for growth
 FAR_RANKS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 FAR_ROWS = (60_000, 1_000_000, 10_000_000)
 EFFICIENCY, AT_RANKS, AT_ROWS = 0.7, 16, 60_000

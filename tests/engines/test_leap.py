@@ -63,7 +63,7 @@ def test_leap_waits_until_it_is_paid_for():
 
 def test_factor_goes_as_far_as_it_is_paid_for():
     X, y = wide(2000, d=8)
-    e = engine_of(X, y, gamma=0.02, cache=2000)
+    e = engine_of(X, y, gamma=0.03, cache=2000)
     ranks = []
     while not e.leap(1e-3):
         assert e._leap.next > e.solvers.work

@@ -46,6 +46,7 @@ _SCALES = 2.0 ** np.arange(-3, 12)  # of that fit
 # Newton's method usually works on about so many of the samples, and on so many entries of each.
 _UNDECIDED, _ENTRIES = 0.2, 2.2
 _AGAIN = 0.1  # of the work of a leap: the next one starts near its end
+_FIRST_LOOK = 64  # columns of a leap that would be worth its while, before anything is known of the kernel
 _LOOK = 8  # columns after which the fall of the rest says something of how it goes on
 _STEP_WORK = 800_000.0  # units of work that a step takes if the problem is tiny
 
@@ -69,7 +70,7 @@ class Leap:
         self._begun: PivotedCholesky | None = None
         self._share = 1.0  # of the usual work of a leap
         self._taken_at = 0.0  # work that had been done at the last leap
-        self._due = self.work(1)  # after that
+        self._due = self.work(_FIRST_LOOK)  # after that
 
     @property
     def _factor(self) -> PivotedCholesky:
