@@ -1,6 +1,7 @@
 // Sums side by side that stay in a register over a loop of any length. (Compilers keep arrays in memory there.)
 #pragma once
 
+#include "base/fixed16.hpp"
 #include "base/platform.hpp"
 
 namespace multimargin::inline base {
@@ -23,6 +24,9 @@ class Lanes {
     for (Index l = 0; l < count; ++l) sums_[l] += factor * static_cast<T>(values[l]);
 #endif
   }
+
+  // The same of fixed-point numbers, as integers.
+  MULTIMARGIN_INLINE void add_product(T factor, const Fixed16* values) { add_product(factor, &values->raw); }
 
   // totals[l] += the sums.
   MULTIMARGIN_INLINE void add_to(double* totals) const {

@@ -60,9 +60,8 @@ void update_gradient(const Matrix& G, const KernelRows& rows, const Ids& slots, 
   check_ids(slots, length(rows), "slots must be rows of rows");
   const int threads = checked_threads(n_threads);
   with_rows(rows, [&](const auto* first, Index stride) {
-    const state::SparseStep step(delta.data(), length(delta), length(delta, 1));
-    if (step.rows() > 0)
-      state::update_gradient(first, stride, slots.data(), step, length(G), length(G, 1), G.data(), threads);
+    state::update_gradient(first, stride, slots.data(), delta.data(), length(delta), length(G), length(G, 1), G.data(),
+                           threads);
   });
 }
 

@@ -8,7 +8,7 @@
 //     because the small eigenvalues of K come from near samples;
 //     inside the tile, samples are visited one after the other, several times, with the kernel and the gradient of
 //     the tile alone (both in a core's own cache);
-//     then the steps of all its samples change G together, as a product of matrices on threads (state/gradient.hpp).
+//     then the steps of all its samples change G together, on threads (state/gradient.hpp).
 //
 // A sweep visits every sample once. The next sweep draws other tiles, so that no border between tiles stays. While more
 // than half of the samples are in tiles, the next sweep starts with momentum (momentum.hpp).
@@ -191,9 +191,7 @@ class TileDescent {
       for (Index r = 0; r < m; ++r) delta[r] = row[r] - alpha[r];
       std::copy_n(row, m, alpha);
     }
-    const SparseStep step(delta_.data(), n, m);
-    if (step.rows() > 0) update_gradient(b_.K, b_.K_stride, ids_.data(), step, b_.q, m, b_.G, o_.n_threads);
-    return step.size() * b_.q;
+    return update_gradient(b_.K, b_.K_stride, ids_.data(), delta_.data(), n, b_.q, m, b_.G, o_.n_threads);
   }
 
   Subproblem<T> b_;
