@@ -36,6 +36,7 @@ class CSvc(BoxProblem):
     """Formulas of the binary machine; see the module's head."""
 
     name: ClassVar[str] = "c-svc"
+    idle_without_loss: ClassVar[bool] = False  # the bias decides
     feasible_set: ClassVar[str] = "balanced box"
     updates: ClassVar[tuple[str, ...]] = ()
     balanced: ClassVar[bool] = True

@@ -37,6 +37,7 @@ class MSVM2(LeeLinWahba):
     """Formulas of the M-SVM²; see the module's head."""
 
     name: ClassVar[str] = "msvm2"
+    idle_without_loss: ClassVar[bool] = False  # slacks may have any sign
     feasible_set: ClassVar[str] = "cone"
 
     @property

@@ -208,6 +208,7 @@ class CpuEngine(Engine):
             return Improvement(steps, self.steps.take(block))
         except KeyboardInterrupt:
             self.state.take_over(block.W, block.alpha)
+            self.steps.proof.lose()
             raise
 
     def leap(self, tol: float) -> bool:
@@ -224,7 +225,8 @@ class CpuEngine(Engine):
         return moved
 
     def _doubt_gradient(self) -> None:
-        """G is what it was before a refresh, and no longer what ``watch`` knows of it."""
+        """G is what it was before a refresh, and no longer what ``watch`` and ``proof`` know of it."""
+        self.steps.proof.lose()
         if self.steps.watch is not None:
             self.steps.watch.doubt_all()
 
@@ -246,7 +248,7 @@ class CpuEngine(Engine):
             return False
         self.options = replace(self.options, dtype="float64")
         before = self.rows.computed, self.rows.cache.hits, self.rows.cache.evictions
-        del self.rows, self.blocks, self.solvers.blocks, self.steps.rows, self.steps.watch  # two may not fit
+        del self.rows, self.blocks, self.solvers.blocks, self.steps.rows, self.steps.watch, self.steps.proof  # two may not fit
         self._make_rows(self.options)
         self.rows.computed, self.rows.cache.hits, self.rows.cache.evictions = before
         self._make_blocks(self.options)
@@ -307,23 +309,35 @@ class CpuEngine(Engine):
         self.best_bias()
 
     # -- certify -------------------------------------------------------------------------------------
-    def _refresh(self) -> None:
-        """Recompute G and the dual from alpha."""
-        ids, state = self.state.support, self.state
-        if self.shard.alone:
-            state.take_scores(self.rows.scores(ids, state.alpha[ids]))
-            if self.steps.watch is not None:
-                self.steps.watch.see_all()
-            return
-        S = np.zeros_like(state.alpha)
-        for part in chunks(ids, _GUESTS_AT_ONCE):  # messages do not grow with n
+    def _refresh(self, here: IntArray | None = None) -> None:
+        """Recompute G and the dual from alpha; only the rows of the samples ``here`` if given."""
+        state, steps = self.state, self.steps
+        alone = self._exact_scores_alone if self.shard.alone else self._exact_scores_on_team
+        state.take_scores(alone(here), here)
+        if here is None:
+            steps.proof.saw_all()
+        elif steps.watch is not None:
+            steps.proof.add(steps.watch.length()[None])
+        if steps.watch is not None:
+            steps.watch.see_all()
+
+    def _exact_scores_alone(self, here: IntArray | None) -> FloatArray:
+        ids = self.state.support
+        if here is not None:
+            return self.steps.proof.scores(here)
+        return self.rows.scores(ids, self.state.alpha[ids])
+
+    def _exact_scores_on_team(self, here: IntArray | None) -> FloatArray:
+        state = self.state
+        S = np.zeros((self.shard.count if here is None else len(here), self.m))
+        for part in chunks(state.support, _GUESTS_AT_ONCE):  # messages do not grow with n
             self._invite(part)
-            S += self.rows.scores(part, state.coefficients(part))
-        state.take_scores(S)
+            S += self.rows.scores(part, state.coefficients(part), here)
+        return S
 
     @timed("proof")
     def prove(self) -> Certificate:
-        self._refresh()
+        self._refresh(None if self.options.free_bias else self.steps.proof.undecided())
         return self.certificate()
 
     @timed("proof")

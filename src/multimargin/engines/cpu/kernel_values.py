@@ -93,8 +93,11 @@ class KernelValues(ABC):
         """A function that gives the values of some ids against the first so many of ``columns``."""
 
     @abstractmethod
-    def scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:
-        """Σ_j K(x_i, x_j) coef_j over ``ids`` for every sample i of this process, in float64."""
+    def scores(self, ids: IntArray, coef: FloatArray, here: IntArray | None = None) -> FloatArray:
+        """Σ_j K(x_i, x_j) coef_j over ``ids`` for samples i of this process, in float64.
+
+        ``here`` are the numbers of these samples; all if None.
+        """
 
 
 class PythonValues(KernelValues):
@@ -149,12 +152,12 @@ class PythonValues(KernelValues):
 
         return between
 
-    def scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:
-        S = np.zeros((self.width, coef.shape[1]))
+    def scores(self, ids: IntArray, coef: FloatArray, here: IntArray | None = None) -> FloatArray:
+        S = np.zeros((self.width if here is None else len(here), coef.shape[1]))
         step = self.rows_at_once
         for first in range(0, len(ids), step):
             part = slice(first, first + step)
-            S += self._values(ids[part]).T @ coef[part]
+            S += self._values(ids[part], here).T @ coef[part]
         return S
 
 
@@ -239,16 +242,19 @@ class NativeValues(KernelValues):
             x = self._samples.take(part)
             _core.kernel_gradient(self._spec, sv, coef, x, part, base, G, steady, self.n_threads)
 
-    def scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:
-        X, out = self.task.X, np.zeros((self.width, coef.shape[1]))
-        if not self.width or not len(ids):
+    def scores(self, ids: IntArray, coef: FloatArray, here: IntArray | None = None) -> FloatArray:
+        width = self.width if here is None else len(here)
+        out = np.zeros((width, coef.shape[1]))
+        if not width or not len(ids):
             return out
         if self.exact:
+            samples = self._samples if here is None else self._samples.take(here)
             scorer = SupportScorer(self._spec, self._only(ids), np.ascontiguousarray(coef))
-            for first, last in scorer.steps(self.width, self.work):
-                scorer(self._samples, first, last, out[first:last], self.n_threads)
+            for first, last in scorer.steps(width, self.work):
+                scorer(samples, first, last, out[first:last], self.n_threads)
         else:  # guests are kept as rows of X
-            rows = X[ids] if self.guests is None else self.guests.rows(ids)
+            X = self.task.X if here is None else self.task.X[here]
+            rows = self.task.X[ids] if self.guests is None else self.guests.rows(ids)
             LaidOutScorer([self._layout.in_float64()], self.task.offset, rows, coef)(X, self.n_threads, out)
         return out
 

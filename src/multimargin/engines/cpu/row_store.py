@@ -112,19 +112,20 @@ class RowStore:
             else self.values.diagonal()
         )
 
-    def scores(self, ids: IntArray, coef: FloatArray) -> FloatArray:
-        """Σ_j K(x_i, x_j) coef_j over ``ids`` for every sample i of this process, in float64.
+    def scores(self, ids: IntArray, coef: FloatArray, here: IntArray | None = None) -> FloatArray:
+        """Σ_j K(x_i, x_j) coef_j over ``ids`` for samples i of this process, in float64.
 
-        Cached rows serve if they are as good as float64 ones.
+        ``here`` are the numbers of these samples; all if None. Cached rows serve if they are as good as float64
+        ones.
         """
         if not len(ids):
-            return np.zeros((self.width, coef.shape[1]))
+            return np.zeros((self.width if here is None else len(here), coef.shape[1]))
         slots, values = self.cache.peek(ids), self.values
         if not self._exact(slots):
-            return values.scores(ids, coef)
+            return values.scores(ids, coef, here)
         out = np.zeros((self.width, coef.shape[1]))
         _core.update_gradient(out, self.kept, slots, coef, values.n_threads)
-        return out
+        return out if here is None else out[here]
 
 
 def chunks(ids: IntArray, size: int) -> Iterator[IntArray]:

@@ -68,6 +68,11 @@ class State:
         """Which samples of all processes are support vectors, as a mask."""
         return self._is_support
 
+    @property
+    def is_support_here(self) -> np.ndarray:
+        """Which samples held here are support vectors, as a mask."""
+        return self._is_support[self._here]
+
     def largest_psi(self, ids: IntArray) -> float:
         """The largest ψ_i of samples held here, when they were measured last."""
         return float(self._psi[ids].max(initial=0.0))
@@ -198,20 +203,29 @@ class State:
         self.alpha = alpha
         self._find_support()
 
-    def take_scores(self, S: FloatArray) -> None:
-        """G and the dual from the scores S = K α, in float64."""
+    def take_scores(self, S: FloatArray, here: IntArray | None = None) -> None:
+        """G and the dual from the scores S = K α, in float64.
+
+        ``here`` are the samples that they belong to, by their numbers; all if None. All support vectors held
+        here must be among them.
+        """
         if self.team.max(float(not np.isfinite(S).all())):
             check_dual(self.task, math.nan, 0.0)
-        self.G, dual = S, 0.0
-        for part in self._parts():
-            alpha, S, y, C = self.rows(self.costs.asked).take(part)
-            dual += self.problem.dual(alpha, S, y, C)
-            self.G[part] = self.problem.gradient(S, alpha, y, C) + self.bias
+        dual = 0.0
+        if here is None:
+            self.G = S
+        else:
+            self.G[here] = S
+        for part in self._parts(len(S)):
+            rows = part if here is None else here[part]
+            alpha, scores, y, C = self.rows(self.costs.asked).take(rows)
+            dual += self.problem.dual(alpha, scores, y, C)
+            self.G[rows] = self.problem.gradient(scores, alpha, y, C) + self.bias
         self.dual = float(self.team.sum(dual)) + float(self.bias @ self.sums())
 
-    def _parts(self) -> Iterator[slice]:
+    def _parts(self, count: int) -> Iterator[slice]:
         step = max(1, _VALUES_AT_ONCE // self.m)
-        return (slice(first, first + step) for first in range(0, self.shard.count, step))
+        return (slice(first, first + step) for first in range(0, count, step))
 
     def sums(self) -> FloatArray:
         """Σ_i α_i."""
@@ -235,7 +249,7 @@ class State:
         closeness = self.problem.closeness(psi, gap, C)
         primal = sum(
             self.problem.primal(self.alpha[part], self.scores(part), self.bias, self.y[part], C[part])
-            for part in self._parts()
+            for part in self._parts(self.shard.count)
         )
         return Certificate(
             violation=self.team.max(float(psi.max(initial=0.0)) / self.problem.kappa),

@@ -13,6 +13,7 @@ from ..base import EngineOptions
 from ..divergence import check_dual
 from .blocks import LazyBlock, StoreBlock
 from .kernel_values import NativeValues
+from .proof import Proof
 from .row_store import RowStore
 from .state import State
 from .team_blocks import PartBlock
@@ -30,6 +31,7 @@ class Steps:
         """Take kernel rows from ``rows`` from now on."""
         self.rows = rows
         self.watch = None if rows.keeps_rows else Watch(self.state, rows, self.profile)
+        self.proof = Proof(self.state, rows, self.watch)
 
     @timed("gradient")
     def take(self, block: Block, before: tuple[FloatArray, FloatArray] | None = None) -> bool:
@@ -52,6 +54,7 @@ class Steps:
             return True
         if isinstance(block, StoreBlock) and len(W) == state.n:  # G is complete
             state.G[W] = block.G
+            self.proof.lose()
         else:
             self._add_to_gradient(W[moved], delta[moved], self._worth_keeping(block, moved))
         if state.ridge is not None:
@@ -85,6 +88,7 @@ class Steps:
 
     def _add_to_gradient(self, ids: IntArray, delta: FloatArray, keep: np.ndarray | None) -> None:
         """G += K[:, ids] delta."""
+        self.proof.add(delta)
         for store, slots, which in self.rows.visit(ids, keep):
             with self.rows.values.one_blas_thread():
                 _core.update_gradient(self.state.G, store, slots, delta[which], self.n_threads)

@@ -43,6 +43,10 @@ class Watch:
         """Whether some rows of G are not up to date."""
         return self._some_stale
 
+    def length(self) -> FloatArray:
+        """Σ_j |α_jr - α₀_jr| since the last exact G, for every class r."""
+        return np.asarray(np.abs(self.state.alpha - self._exact[0]).sum(axis=0))
+
     def see_all(self) -> None:
         """All rows of G have just been computed, as exactly as can be: later ones are relative to them."""
         self._exact = self.state.alpha.copy(), self.state.G.copy()

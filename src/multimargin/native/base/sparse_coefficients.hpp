@@ -18,8 +18,12 @@ class SparseCoefficients {
     const Entry *begin, *end;
   };
 
+  // A chunk has at most kMostSummed rows: that bounds the rounding errors of its sums.
+  static constexpr Index kMostSummed = 256;
+
   SparseCoefficients(const double* coef, Index n, Index m, Index chunk_rows)
       : n_(n), chunk_rows_(chunk_rows), used_(m, 0) {
+    if (chunk_rows > kMostSummed) throw std::length_error("a chunk of coefficients has too many rows");
     std::vector<std::size_t> ends;
     for (Index first = 0; first < n; first += chunk_rows) {
       for (Index r = 0; r < m; ++r) {

@@ -87,6 +87,7 @@ void update_samples(const std::string& machine, const std::string& update, const
 }  // namespace
 
 void bind_state(nb::module_& m) {
+  m.attr("SUMMED_ROWS") = SparseCoefficients::kMostSummed;
   m.def("measure", &measure, "machine"_a, "G"_a.noconvert(), "alpha"_a.noconvert(), "y"_a.noconvert(),
         "C"_a.noconvert(), "ids"_a.noconvert().none(), "psi"_a.noconvert(), "gain"_a.noconvert(), "n_threads"_a,
         "Writes violation psi_i and gain g_i of the rows ids (None: all) to psi and gain.");

@@ -115,6 +115,12 @@ class CrammerSinger {
   static void lift(Index, Index, double*) {}
   static void lower(Index, Index, double*) {}
 
+  // psi of the largest gradient of a variable that may fall, and the smallest of one that may rise.
+  template <class Number>
+  static MULTIMARGIN_INLINE Number worst(const Number& top, const Number& low, const Number& /*own*/) {
+    return top - low;
+  }
+
   // How far a variable may rise (its z) and fall.
   static double rise(double alpha, bool own, double C) { return own ? C - alpha : -alpha; }
   static double fall(double, bool, double) { return kInfinity; }

@@ -123,6 +123,15 @@ class WrongClassMachine {
         if (r != y) row[r] += row[y];
   }
 
+  // The violation, given the largest gradient of a variable that may fall, the smallest of one that may rise, and that
+  // of the own class, which may do both.
+  template <class Number>
+    requires(!kSharesMean)
+  static MULTIMARGIN_INLINE Number worst(const Number& top, const Number& low, const Number& own) {
+    const Number fall = top - own, rise = own - low;
+    return fall > rise ? fall : rise;
+  }
+
   // How far a variable of a listed row may rise and fall.
   static double rise(double value, bool own, double /*C*/) { return own ? kInfinity : -value; }
   static double fall(double value, bool own, double C) { return own ? kInfinity : Shape::most(C) + value; }

@@ -6,6 +6,7 @@
 #include "base/reduce.hpp"
 #include "machines/machine.hpp"
 #include "solvers/face.hpp"
+#include "solvers/lane_scan.hpp"
 #include "solvers/listed_variables.hpp"
 #include "solvers/span_step.hpp"
 #include "solvers/subproblem.hpp"
@@ -41,6 +42,7 @@ class CoordinateDescent {
   CoordinateDescent& operator=(const CoordinateDescent&) = delete;
 
   DescentResult run() {
+    if constexpr (kScans) scan_.emplace(b_.C, variables_);
     DescentResult result{.violation = largest_violation()};
     double threshold = o_.staged ? std::max(o_.eps, 0.5 * result.violation) : o_.eps;
     while (result.violation > o_.eps && result.sweeps < o_.max_sweeps && !is_over(result)) {
@@ -57,7 +59,8 @@ class CoordinateDescent {
  private:
   static constexpr Index kStageSweeps = 100;
   // In the time of a multiply-add: looking at a row, and solving one.
-  static constexpr Index kWorkOfVisit = 160, kWorkOfUpdate = 800;
+  static constexpr Index kWorkOfLook = 50, kWorkOfUpdate = 960;
+  static constexpr Index kAhead = 2;  // updates: so early kernel rows are fetched from memory
 
   bool is_over(const DescentResult& result) const { return result.work >= o_.most_work || interrupt_.late(); }
 
@@ -75,35 +78,44 @@ class CoordinateDescent {
   }
 
   // Sweeps until one makes at most `few` updates, or the total of sweeps is `last`, or the work is most_work. Returns
-  // the updates of the sweep over all rows.
+  // the updates of the first sweep.
   Index stage(double threshold, Index few, Index last, DescentResult& result) {
-    order_.resize(b_.q);
-    std::iota(order_.begin(), order_.end(), Index{0});
-    const Index over_all = sweep(threshold, result);
-    Index updates = over_all;
+    const Index first = sweep(threshold, result);
+    Index updates = first;
     while (updates > few && result.sweeps < last && !is_over(result)) updates = sweep(threshold, result);
-    return over_all;
+    return first;
   }
 
-  // Visits the rows of order_ and keeps there those that were not optimal; returns the updates.
+  // Looks at all rows, and updates those above the threshold in shuffled order, unless the others have brought them
+  // below it meanwhile; returns the updates. A look takes a fraction of a visit in shuffled order, and of 17 looks only
+  // one leads to an update (letter).
   Index sweep(double threshold, DescentResult& result) {
-    if (o_.faces) face_.step(b_, variables_, machine_, threshold, result, interrupt_);
-    if (o_.spans) result.work += span_.step(b_, variables_, machine_, result.updates, o_.eps);
-    random_.shuffle(order_.data(), static_cast<Index>(order_.size()));
+    bool moved = false;  // all samples may have
+    if (o_.faces) moved |= face_.step(b_, variables_, machine_, threshold, result, interrupt_);
+    if (o_.spans) moved |= span_.step(b_, variables_, machine_, result, o_.eps);
+    if constexpr (kScans)
+      if (moved) scan_->refresh_all(variables_);
+    look(threshold);
+    result.work += kWorkOfLook * b_.q;
+    const auto listed = std::ssize(order_);
+    random_.shuffle(order_.data(), listed);
     Index updates = 0;
-    std::size_t kept = 0;
-    for (std::size_t k = 0; k < order_.size() && !interrupt_.late(); ++k) {
-      const Index i = order_[k];
+    for (Index k = 0; k < listed && !interrupt_.late(); ++k) {
+      variables_.prefetch(order_[std::min(k + kAhead, listed - 1)]);
       interrupt_.poll(b_.m);
-      const double before = violation(i);
-      if (before > threshold) updates += update(i, result.work);
-      if (before > 0.0) order_[kept++] = i;
+      if (violation(order_[k]) > threshold) updates += update(order_[k], result.work);
     }
-    result.work += kWorkOfVisit * static_cast<Index>(order_.size());
-    order_.resize(kept);
     ++result.sweeps;
     result.updates += updates;
     return updates;
+  }
+
+  // Lists the rows above the threshold.
+  void look(double threshold) {
+    if constexpr (kScans) return scan_->find(variables_.gradient().data(), threshold, order_);
+    order_.clear();
+    for (Index i = 0; i < b_.q; ++i)
+      if (violation(i) > threshold) order_.push_back(i);
   }
 
   // The one-sample solve of the row that violation() has read.
@@ -113,10 +125,14 @@ class CoordinateDescent {
     double* next = row_.data() + 2 * b_.m;
     if (!solve_row(machine_, G, alpha, b_.diag[i], variables_.own(i), b_.C[i], count, next)) return false;
     const Index written = variables_.write(i, next);
+    if constexpr (kScans) scan_->refresh(variables_, i);
     work += kWorkOfUpdate + written;
     interrupt_.poll(written);
     return true;
   }
+
+  using Scan = LaneScan<Machine, ListedVariables<Machine, T>>;
+  static constexpr bool kScans = kHasScanLanes && requires(double g) { Machine::worst(g, g, g); };
 
   Subproblem<T> b_;
   DescentOptions o_;
@@ -126,7 +142,8 @@ class CoordinateDescent {
   ListedVariables<Machine, T> variables_;
   FaceSteps<Machine, T> face_;
   SpanStep<Machine, T> span_;
-  std::vector<Index> order_;  // rows of the next sweep
+  std::optional<Scan> scan_;  // if the machine allows
+  std::vector<Index> order_;  // rows to update
   std::vector<double> row_;   // of one sample: gradient, alpha, new alpha
 };
 

@@ -330,22 +330,23 @@ template <class Machine, class T>
 class FaceSteps {
  public:
   template <class Variables>
-  void step(const Subproblem<T>& b, Variables& variables, const Machine& machine, double threshold,
+  bool step(const Subproblem<T>& b, Variables& variables, const Machine& machine, double threshold,
             DescentResult& result, Interrupt& interrupt) {
-    if (result.work < next_) return;
+    if (result.work < next_) return false;
     const Index work = result.work - last_;
     face_.find(b, variables);
     const Index least = kLeastSteps * face_.work();
     const bool fits = face_.fits(result.sweeps > kManySweeps);
     if (!fits || work < least) {
       next_ = last_ + (fits ? least : 2 * work + 1);
-      return;
+      return false;
     }
     const Index steps = std::min(kMostWork, 2 * work) / face_.work();
     const Index taken = face_.minimise(b, variables, kShare * threshold, steps) ? face_.take(b, machine, variables) : 0;
     result.work += steps * face_.work() + taken;
     last_ = next_ = result.work;
     interrupt.poll(steps * face_.work() + taken);
+    return taken > 0;
   }
 
  private:

@@ -54,6 +54,10 @@ class ListedVariables {
     return own.block ? variable.at - own.first : j;
   }
 
+  // Value of the sample's variable c, and where its gradient is.
+  double value(Index i, Index c) const { return variables_[samples_[i].first + c].alpha; }
+  std::int32_t gradient_place(Index i, Index c) const { return variables_[samples_[i].first + c].at; }
+
   // Class of the sample's variable c.
   Index label(Index i, Index c) const { return variables_[samples_[i].first + c].r; }
 
@@ -62,6 +66,18 @@ class ListedVariables {
     const Sample& s = samples_[i];
     const Variable* variable = variables_.data() + s.first;
     for (Index c = 0; c < s.count; ++c) G[c] = G_[variable[c].at], alpha[c] = variable[c].alpha;
+  }
+
+  // Fetches the kernel rows of sample i from memory.
+  MULTIMARGIN_INLINE void prefetch(Index i) const {
+    for_variables(i, [&](const Variable& variable) {
+      const Class& c = classes_[variable.r];
+      const T* row = c.block ? c.block + (variable.at - c.first) * c.size
+                     : c.whole ? whole_row(i)
+                               : copies_[i * b_.m + variable.r];
+      if (row == nullptr || row == room_end_) return;
+      for (Index j = 0; j < c.size; j += 64 / static_cast<Index>(sizeof(T))) MULTIMARGIN_PREFETCH(row + j);
+    });
   }
 
   // What `values`, one per variable in the order of the gradient, has of sample i is added to out.

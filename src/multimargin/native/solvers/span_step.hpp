@@ -32,17 +32,20 @@ class SpanStep {
  public:
   using Variables = ListedVariables<Machine, T>;
 
-  // Steps if enough samples moved since the last step; eps is the violation to reach. Returns the work.
-  Index step(const Subproblem<T>& b, Variables& variables, const Machine& machine, Index updates, double eps) {
-    if (updates < next_) return 0;
+  // Steps if enough samples moved since the last step; eps is the violation to reach. Whether samples moved; adds the
+  // work.
+  bool step(const Subproblem<T>& b, Variables& variables, const Machine& machine, DescentResult& result, double eps) {
+    if (result.updates < next_) return false;
+    bool moved = false;
     const Index least = b.q / kOften + 1;
     variables.copy_values(alpha_);
     std::vector<double>& G = variables.gradient();
-    Index work = kWorkOfVariable * std::ssize(G);
+    result.work += kWorkOfVariable * std::ssize(G);
     if (before_.empty()) {
       forget(G.size());
       wait_ = least;
-    } else if (combine(G, eps) && take(b, variables, machine, work)) {
+    } else if (combine(G, eps) && take(b, variables, machine, result.work)) {
+      moved = true;
       drift_ += error_;
       variables.copy_values(alpha_);
       wait_ = least;
@@ -50,10 +53,10 @@ class SpanStep {
       forget(G.size());
       wait_ *= 2;
     }
-    next_ = updates + wait_;
+    next_ = result.updates + wait_;
     before_ = alpha_;
     G_before_ = G;
-    return work;
+    return moved;
   }
 
  private:

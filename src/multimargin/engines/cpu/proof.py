@@ -1,0 +1,113 @@
+"""A proof: the rows of G that matter, computed from alpha in float64.
+
+A sample without weight matters to a certificate only if it violates its conditions. Between proofs its row of G
+is the sum of the steps, with rounded kernel values and sums in single precision:
+
+    |error of G_ir| ≤ (ε + u N) L_r,    L_r = Σ over all steps |δ_jr|
+
+ε bounds the error of a kernel value that the loop uses, N is how many products are summed in single precision, u is
+the unit roundoff of float32. Conditions compare two classes. So if the slack of a sample is above twice this bound,
+the sample does not violate at the exact G either. Its violation, its loss and its part of the gap are then exactly
+zero, and no more needs to be known of it. All other rows are computed in float64.
+
+A second proof adds only the steps since the first one to the rows that were exact there, again in float64.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ... import _core
+from ...system.typing import FloatArray, IntArray
+from .kernel_values import KernelValues, NativeValues
+from .row_store import RowStore
+from .state import State
+from .watch import Watch
+
+_UNIT = 2.0**-24  # u
+# ε: the roundings of the argument of exp (x e^-x is below 0.37), of exp, and of the result come to 5 u at most.
+_VALUE_ERROR = 16 * _UNIT
+
+
+class _Known(NamedTuple):
+    """What the last proof has found."""
+
+    rows: IntArray
+    scores: FloatArray  # of these rows
+    support: IntArray
+    coef: FloatArray  # of the support vectors
+
+
+class Proof:
+    """Knows how wrong G can be, and makes exact what that leaves undecided."""
+
+    def __init__(self, state: State, rows: RowStore, watch: Watch | None) -> None:
+        self.state, self.rows, self.watch = state, rows, watch
+        self._per_length = value_error(rows.values) + _UNIT * (_core.SUMMED_ROWS + 2)
+        self._length = np.zeros(state.m)  # L
+        self._known: _Known | None = None
+
+    def add(self, delta: FloatArray) -> None:
+        """G has been changed by the steps ``delta``, one row per sample."""
+        self._length += np.abs(delta).sum(axis=0)
+
+    def lose(self) -> None:
+        """G is no longer the sum of known steps."""
+        self._length[:] = math.inf
+
+    def saw_all(self) -> None:
+        """All rows of G are exact."""
+        self._length[:] = 0.0
+        self._known = None
+
+    def undecided(self) -> IntArray | None:
+        """The samples held here whose rows must be computed, by their numbers; None if all of them."""
+        state, watch = self.state, self.watch
+        length = self._length + (0.0 if watch is None else watch.length())
+        error = 2.0 * self._per_length * float(length.max(initial=0.0))
+        if not state.problem.idle_without_loss or not math.isfinite(error) or (watch and watch.is_stale):
+            return None
+        slack = np.empty(state.shard.count)
+        _core.slack(state.problem.name, state.G, state.y, np.arange(len(slack)), slack)
+        return np.flatnonzero(~(slack > error) | state.is_support_here)
+
+    def scores(self, here: IntArray) -> FloatArray:
+        """The scores of the samples ``here``, in float64, if this process has all samples."""
+        state, known = self.state, self._known
+        support = state.support
+        coef = state.alpha[support]
+        S = self._from_known(here, known) if known is not None else None
+        if S is None:
+            S = self.rows.scores(support, coef, here)
+        self._known = _Known(here, S.copy(), support, coef)
+        return S
+
+    def _from_known(self, here: IntArray, known: _Known) -> FloatArray | None:
+        """The same by what has moved since the last proof; None if that is no less work."""
+        state = self.state
+        moved = np.union1d(known.support, state.support)
+        delta = state.alpha[moved]
+        delta[np.searchsorted(moved, known.support)] -= known.coef
+        changed = delta.any(axis=1)
+        moved, delta = moved[changed], delta[changed]
+        if 2 * len(moved) > len(state.support):
+            return None
+        at = np.searchsorted(known.rows, here)
+        old = np.isin(here, known.rows)
+        S = np.empty((len(here), state.m))
+        S[old] = known.scores[at[old]] + self.rows.scores(moved, delta, here[old])
+        S[~old] = self.rows.scores(state.support, state.alpha[state.support], here[~old])
+        return S
+
+
+def value_error(values: KernelValues) -> float:
+    """A bound of the error of a kernel value in the rows that the loop uses; infinite if none is known."""
+    task = values.task
+    bounded = task.kernel.native in ("rbf", "laplacian") and task.offset == 0
+    single = values.dtype == np.float32  # else all rows are as cheap
+    if not (bounded and single and isinstance(values, NativeValues) and values.exact):
+        return math.inf
+    return _VALUE_ERROR
