@@ -93,6 +93,7 @@ class EngineOptions:
     inner: InnerSolver | None = None  # whose work space is part of the memory budget
     leap: bool = False  # whether the method asks for leaps
     free_bias: bool = False  # whether a bias is found from the scores of all samples
+    tol: float = 1e-3  # that the fit is to reach
 
     def budget(self, n: int, itemsize: int, temporary_bytes: int, row: int = 0) -> Budget:
         """How the memory of a fit to ``n`` samples is divided; ``ValueError`` if there is too little.

@@ -69,6 +69,7 @@ class KernelFit(KernelParameters):
             method.inner,
             bool(method.leap),
             self._kind_of_bias() == "free",
+            self.tol,
         )
         engine: Engine
         made: dict[str, Any] | None = None

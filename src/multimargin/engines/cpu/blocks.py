@@ -26,14 +26,13 @@ from ...system.memory import WHOLE_SAMPLES
 from ...system.typing import FloatArray, IntArray
 from ..base import EngineOptions
 from .kept_block import KeptBlock
-from .kernel_values import NativeValues, Table
+from .kernel_values import NativeValues, Table, fixed_point_serves
 from .last_block import Values, from_last, old_and_new
 from .row_store import RowStore, chunks
 from .state import State
 
 # Above this share of pairs (sample, class) with weight, whole kernel rows are faster than those of a class.
 _DENSE = 0.08
-LARGE_COST = 100.0  # up to here fixed-point blocks are used, and float32 sums
 _WORTH_KEEPING = 64  # samples of a set for once: values of fewer are found as fast in cached rows
 _ROWS = 64  # of a block, computed in one call
 
@@ -100,14 +99,8 @@ class Blocks:
 
     @property
     def _values_fit_fixed_point(self) -> bool:
-        """Whether fixed-point numbers are good enough for the kernel values of a block.
-
-        They serve to find one step; the gradient is then updated from the kernel rows. So their errors do not
-        add up from round to round, but with large costs a round would gain little.
-        """
-        task = self.rows.values.task
-        bounded = task.kernel.native in ("rbf", "laplacian") and task.offset == 0
-        return bounded and self.dtype == np.float32 and self.state.costs.largest <= LARGE_COST
+        """Whether fixed-point numbers are good enough for the kernel values of a block."""
+        return self.dtype == np.float32 and fixed_point_serves(self.state.task, self.state.costs.largest)
 
     @property
     def _is_lazy(self) -> bool:

@@ -90,7 +90,7 @@ class CpuEngine(Engine):
         self.values = kernel_values(self.task, options, self.shard, self.guests)
         if self.guests is not None:
             self.guests.keep_as(self.values.compact)
-        budget = self._budget(self.values.dtype.itemsize)
+        budget = self._budget(self.values.row_dtype.itemsize)
         self.values.rows_in_python = budget.rows_in_python
         keeps_rows = keeping_pays(self.values, self.problem, options, self.shard)
         self.rows = RowStore(self.values, budget, self.profile, keeps_rows)
@@ -182,7 +182,7 @@ class CpuEngine(Engine):
         facts: dict[str, object] = {
             "engine": self.name,
             "n_threads": self.options.n_threads,
-            "row_dtype": self.values.dtype.name,
+            "row_dtype": self.values.row_dtype.name,
             "cache_rows": self.rows.cache.capacity,
             "kernel_form": self.values.form,
         } | self.team.facts()
@@ -312,8 +312,7 @@ class CpuEngine(Engine):
     def _refresh(self, here: IntArray | None = None) -> None:
         """Recompute G and the dual from alpha; only the rows of the samples ``here`` if given."""
         state, steps = self.state, self.steps
-        alone = self._exact_scores_alone if self.shard.alone else self._exact_scores_on_team
-        state.take_scores(alone(here), here)
+        state.take_scores(self._exact_scores(here), here)
         if here is None:
             steps.proof.saw_all()
         elif steps.watch is not None:
@@ -321,14 +320,12 @@ class CpuEngine(Engine):
         if steps.watch is not None:
             steps.watch.see_all()
 
-    def _exact_scores_alone(self, here: IntArray | None) -> FloatArray:
-        ids = self.state.support
-        if here is not None:
-            return self.steps.proof.scores(here)
-        return self.rows.scores(ids, self.state.alpha[ids])
-
-    def _exact_scores_on_team(self, here: IntArray | None) -> FloatArray:
+    def _exact_scores(self, here: IntArray | None) -> FloatArray:
+        """Scores of the samples ``here`` in float64; of all samples held here if None."""
         state = self.state
+        if self.shard.alone:
+            ids = state.support
+            return self.rows.scores(ids, state.alpha[ids]) if here is None else self.steps.proof.scores(here)
         S = np.zeros((self.shard.count if here is None else len(here), self.m))
         for part in chunks(state.support, _GUESTS_AT_ONCE):  # messages do not grow with n
             self._invite(part)

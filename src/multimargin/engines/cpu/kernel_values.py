@@ -16,6 +16,7 @@ import numpy as np
 from ... import _core
 from ...inner import work
 from ...system.data import features_per_sample
+from ...system.fixed_point import FIXED_POINT
 from ...system.memory import WHOLE_SAMPLES
 from ...system.shard import Shard
 from ...system.threads import blas_threads
@@ -25,13 +26,25 @@ from .guests import Guests
 from .layouts import Layout
 from .scores import LaidOutScorer, SupportScorer
 
+LARGE_COST = 100.0  # up to here fixed-point values are used, and float32 sums
+FIXED_POINT_TOL = 1e-4  # down to here kernel rows are fixed-point numbers
 _VALUES_AT_ONCE = 1 << 22  # kernel values that Python holds at a time
 
 Table = Callable[[IntArray, int], np.ndarray]
 
 
-def row_dtype(task: Task, options: EngineOptions, n: int) -> np.dtype[Any]:
-    """The precision of kernel rows, of ``n`` samples in all.
+def fixed_point_serves(task: Task, largest_cost: float) -> bool:
+    """Whether kernel values may be 16-bit fixed-point numbers: they must be between 0 and 1.
+
+    Errors of a block do not add up from round to round, and those of kernel rows end with a proof. But with large
+    costs a round would gain little.
+    """
+    bounded = task.kernel.native in ("rbf", "laplacian") and task.offset == 0
+    return bounded and largest_cost <= LARGE_COST
+
+
+def value_dtype(task: Task, options: EngineOptions, n: int) -> np.dtype[Any]:
+    """The precision of kernel values, of ``n`` samples in all.
 
     "auto" keeps float64 rows if the whole kernel matrix is small, and for kernels of unbounded values or low
     rank, which float32 rounding would make indefinite.
@@ -56,7 +69,17 @@ class KernelValues(ABC):
     ) -> None:
         self.task, self.shard, self.guests, self.n_threads = task, shard, guests, options.n_threads
         self.n, self.width = shard.n, shard.count  # samples of all, and of this process
-        self.dtype = row_dtype(task, options, self.n)
+        self.dtype = value_dtype(task, options, self.n)
+        self.row_dtype = FIXED_POINT if self._rows_are_fixed_point(options) else self.dtype  # if they are kept
+
+    def _rows_are_fixed_point(self, options: EngineOptions) -> bool:
+        """Only coordinate descent over a growing set takes its blocks from rows of fixed-point numbers."""
+        inner, task = options.inner, self.task
+        able = inner is not None and options.lazy_blocks and task.problem.name in inner.fixed_point
+        single = options.dtype == "auto" and self.dtype == np.float32
+        if not (able and single and self.shard.alone and options.tol >= FIXED_POINT_TOL):
+            return False
+        return fixed_point_serves(task, float(task.C.max(initial=0.0)))
 
     def one_blas_thread(self) -> AbstractContextManager[Any]:
         """For products inside of our threads; with native values, the whole run has one BLAS thread."""

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ... import _core
+from ...system.fixed_point import FIXED_POINT
 from ...system.typing import FloatArray, IntArray
 from .kernel_values import KernelValues, NativeValues
 from .row_store import RowStore
@@ -30,6 +31,7 @@ from .watch import Watch
 _UNIT = 2.0**-24  # u
 # ε: the roundings of the argument of exp (x e^-x is below 0.37), of exp, and of the result come to 5 u at most.
 _VALUE_ERROR = 16 * _UNIT
+_FIXED_POINT_ERROR = 0.5 / 65535
 
 
 class _Known(NamedTuple):
@@ -110,4 +112,4 @@ def value_error(values: KernelValues) -> float:
     single = values.dtype == np.float32  # else all rows are as cheap
     if not (bounded and single and isinstance(values, NativeValues) and values.exact):
         return math.inf
-    return _VALUE_ERROR
+    return _VALUE_ERROR + (_FIXED_POINT_ERROR if values.row_dtype == FIXED_POINT else 0.0)

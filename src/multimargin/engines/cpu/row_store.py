@@ -27,8 +27,8 @@ class RowStore:
         self.values, self.profile, self.budget, self.keeps_rows = values, profile, budget, keeps_rows
         self.n, self.width = values.n, values.width
         self.cache = RowCache(budget.kept_rows if keeps_rows else 0, self.n)
-        self.kept = np.empty((self.cache.capacity, self.width), dtype=values.dtype)
-        self._passing = np.empty((0, self.width), dtype=values.dtype)
+        self.kept = np.empty((self.cache.capacity, self.width), dtype=values.row_dtype)
+        self._passing = np.empty((0, self.width), dtype=values.row_dtype)
         self.computed = 0.0  # rows, also those of which only some values were computed
         if values.whole and self.cache.capacity == self.n:
             self.load(np.arange(self.n))
@@ -59,7 +59,7 @@ class RowStore:
         passing = min(at_once, self.budget.passing_rows)
         pass_by = np.concatenate([stay[room:], pass_by])
         if len(pass_by) and not len(self._passing):
-            self._passing = np.empty((passing, self.width), dtype=self.values.dtype)
+            self._passing = np.empty((passing, self.width), dtype=self.values.row_dtype)
         for which in chunks(pass_by, passing):
             at = np.arange(len(which), dtype=np.int64)
             self._fill(ids[which], self._passing, at)

@@ -57,6 +57,7 @@ class Steps:
             self.proof.lose()
         else:
             self._add_to_gradient(W[moved], delta[moved], self._worth_keeping(block, moved))
+            self.proof.add(delta[moved])
         if state.ridge is not None:
             places, own = state.shard.mine(W[moved])
             state.G[own] += state.ridge[own, None] * delta[moved][places]
@@ -78,6 +79,7 @@ class Steps:
             return False
         self._change_dual(gain)
         self._add_to_gradient(ids, np.ascontiguousarray(rows[:, :m]), None)
+        self.proof.add(rows[:, :m])
         state.take_over_part(part.here, part.alpha, ids, rows[:, m] > 0)
         return True
 
@@ -88,7 +90,6 @@ class Steps:
 
     def _add_to_gradient(self, ids: IntArray, delta: FloatArray, keep: np.ndarray | None) -> None:
         """G += K[:, ids] delta."""
-        self.proof.add(delta)
         for store, slots, which in self.rows.visit(ids, keep):
             with self.rows.values.one_blas_thread():
                 _core.update_gradient(self.state.G, store, slots, delta[which], self.n_threads)

@@ -15,8 +15,7 @@ import numpy as np
 from ... import _core
 from ...run.profile import Profile
 from ...system.typing import FloatArray, IntArray
-from .blocks import LARGE_COST
-from .kernel_values import NativeValues
+from .kernel_values import LARGE_COST, NativeValues
 from .row_store import RowStore
 from .state import State
 

@@ -81,9 +81,9 @@ class ColumnsEngine(CpuEngine):
         return block if whole else SharedBlock(**vars(block), exchange=partial(self.team.join, counts=counts))
 
     # -- certify -------------------------------------------------------------------------------------
-    def _refresh(self) -> None:
+    def _exact_scores(self, here: IntArray | None) -> FloatArray:
         mine = np.array_split(self.state.support, self.team.size)[self.team.rank]
-        self.state.take_scores(self.team.sum(self.rows.scores(mine, self.state.alpha[mine])))
+        return self.team.sum(self.rows.scores(mine, self.state.alpha[mine], here))
 
     def counts(self) -> Counts:
         one = super().counts()

@@ -13,11 +13,13 @@ struct Fixed16 {
 };
 
 // A kernel value in the type T of a block: as it is, or made a fixed-point number. Values outside of 0..1 by rounding
-// become 0 or 1.
+// become 0 or 1. A fixed-point number may become a kernel value again.
 template <class T, class S>
 MULTIMARGIN_INLINE T to_stored(S value) {
   if constexpr (std::is_same_v<T, S>) {
     return value;
+  } else if constexpr (std::is_same_v<S, Fixed16>) {
+    return static_cast<T>(Fixed16::kUnit * value.raw);
   } else {
     static_assert(std::is_same_v<T, Fixed16>);
     const S scaled = value * S(65535) + S(0.5);

@@ -84,6 +84,14 @@ auto with_rows(const KernelRows& rows, Work work) {
   });
 }
 
+// The same for rows that may have fixed-point values.
+template <class Work>
+auto with_stored_rows(const KernelRows& rows, Work work) {
+  if (rows.dtype() != nb::dtype<std::uint16_t>()) return with_rows(rows, work);
+  require(rows.shape(1) < 2 || rows.stride(1) == 1, "kernel rows must be contiguous along the last axis");
+  return work(static_cast<const Fixed16*>(rows.data()), static_cast<Index>(rows.stride(0)));
+}
+
 template <class A>
 void check_shapes(const ConstMatrix& G, const A& alpha, const Labels& y, const ConstVector& C) {
   const Index n = length(G), m = length(G, 1);

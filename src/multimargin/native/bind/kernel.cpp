@@ -22,8 +22,6 @@ KernelOperands check_operands(const KernelSpec& spec, const Samples& a, const Sa
   return {spec, a, b};
 }
 
-constexpr const char* kFloats = "kernel values must be float32 or float64";
-
 // out may be any matrix with contiguous rows, for instance some columns of a wider one.
 void block(const KernelSpec& spec, const Samples& a, const Ids& a_ids, const Samples& b, Index b_begin, Index b_end,
            const WritableKernelRows& out, const Ids& out_rows, int n_threads) {
@@ -36,7 +34,7 @@ void block(const KernelSpec& spec, const Samples& a, const Ids& a_ids, const Sam
   require(length(out, 1) >= b_end - b_begin, "out has too few columns");
   require(out.stride(1) == 1 || length(out, 1) <= 1, "the rows of out must be contiguous");
   checked_threads(n_threads);
-  with_dtype(out, kFloats, [&]<class Out>(std::type_identity<Out>) {
+  with_stored_dtype(out, [&]<class Out>(std::type_identity<Out>) {
     const OutRows<Out> rows{static_cast<Out*>(out.data()), out.stride(0), out_rows.data()};
     kernel_block<Out>(operands, a_ids.data(), length(a_ids), b_begin, b_end, rows, n_threads);
   });
@@ -118,7 +116,7 @@ void extend(const WritableKernelRows& K, Index old, const KernelRows& rows, cons
   check_ids(slots, length(rows), "slots must be rows of rows");
   check_ids(members, length(rows, 1), "members must be columns of rows");
   const int threads = checked_threads(n_threads);
-  with_rows(rows, [&]<class T>(const T* first, Index stride) {
+  with_stored_rows(rows, [&]<class T>(const T* first, Index stride) {
     const auto extend_as = [&]<class S>(S* values) {
       extend_block(values, K.stride(0), old, first, stride, slots.data(), members.data(), count, threads);
     };

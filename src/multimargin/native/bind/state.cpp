@@ -59,7 +59,7 @@ void update_gradient(const Matrix& G, const KernelRows& rows, const Ids& slots, 
           "delta must have one row per slot and the columns of G");
   check_ids(slots, length(rows), "slots must be rows of rows");
   const int threads = checked_threads(n_threads);
-  with_rows(rows, [&](const auto* first, Index stride) {
+  with_stored_rows(rows, [&](const auto* first, Index stride) {
     state::update_gradient(first, stride, slots.data(), delta.data(), length(delta), length(G), length(G, 1), G.data(),
                            threads);
   });

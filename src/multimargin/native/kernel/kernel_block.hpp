@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/aligned_buffer.hpp"
+#include "base/row_loops.hpp"
 #include "kernel/distance_table.hpp"
 #include "kernel/kernel_function.hpp"
 #include "samples/samples.hpp"
@@ -139,17 +140,25 @@ struct OutRows {
 template <class Raw, class Out>
 void kernel_block_as(const KernelOperands& operands, const Index* ids, Index q, Index begin, Index end,
                      OutRows<Out> out, int n_threads) {
+  using Value = std::conditional_t<std::is_same_v<Out, Fixed16>, float, Out>;
   const TileShape shape = operands.b.tile_shape(q, end - begin, true);
   const Index chunks = (q + shape.rows - 1) / shape.rows;
   const Index strips = (end - begin + shape.columns - 1) / shape.columns;
   const double flops = operands.b.value_flops(operands.a) * static_cast<double>(q) * static_cast<double>(end - begin);
   parallel_tasks(chunks * strips, worthwhile_threads(n_threads, flops), [&] {
-    return [&, tiles = KernelTiles<Raw, Out>(operands), loaded = Index{-1}](Index task) mutable {
+    return [&, tiles = KernelTiles<Raw, Value>(operands), loaded = Index{-1}](Index task) mutable {
       const Index chunk = task / strips, first = chunk * shape.rows;
       if (chunk != loaded) tiles.load(ids + first, std::min(shape.rows, q - first));
       loaded = chunk;
       const Index from = begin + task % strips * shape.columns, to = std::min(from + shape.columns, end);
-      tiles.evaluate(from, to, [&](Index k) { return out.data + out.rows[first + k] * out.stride + (from - begin); });
+      auto row_of = [&](Index k) { return out.data + out.rows[first + k] * out.stride + (from - begin); };
+      if constexpr (std::is_same_v<Value, Out>) {
+        tiles.evaluate(from, to, row_of);
+      } else {
+        const Value* values = tiles.evaluate(from, to);
+        for (Index k = 0; k < std::min(shape.rows, q - first); ++k)
+          store_row(values + k * tiles.row_stride(), to - from, row_of(k));
+      }
     };
   });
 }

@@ -279,13 +279,10 @@ class ClassDescent {
   // updated; then the block must have all samples.
   DescentResult run(const DescentOptions& options, bool complete) {
     complete_ = complete;
-    return options.eps >= kFloatEps ? run_with<T>(options) : run_with<double>(options);
+    return options.eps >= kSingleEps ? run_with<T>(options) : run_with<double>(options);
   }
 
  private:
-  static constexpr double kFloatEps =
-      1e-4;  // the smallest violation that gradients in the precision of float rows can reach
-
   Index members(Index r) const { return complete_ ? b_.q : static_cast<Index>(listed_[r].size()); }
 
   template <class S>

@@ -27,11 +27,12 @@ using namespace machines;
 //
 // With `faces`, sweeps alternate with conjugate gradients over the free variables (face.hpp), as soon as those take no
 // longer than the sweeps since the last. With `spans`, they alternate with steps over what they did (span_step.hpp).
-template <class Machine, class T>
+template <class Machine, class T, class Real>
 class CoordinateDescent {
  public:
-  CoordinateDescent(const Subproblem<T>& block, Machine machine, ListedVariables<Machine, T> variables,
-                    const DescentOptions& options)
+  using Variables = ListedVariables<Machine, T, Real>;
+
+  CoordinateDescent(const Subproblem<T>& block, Machine machine, Variables variables, const DescentOptions& options)
       : b_(block), o_(options), machine_(std::move(machine)), random_(options.seed), interrupt_(options.seconds),
         variables_(std::move(variables)), row_(3 * block.m) {}
 
@@ -131,18 +132,18 @@ class CoordinateDescent {
     return true;
   }
 
-  using Scan = LaneScan<Machine, ListedVariables<Machine, T>>;
-  static constexpr bool kScans = kHasScanLanes && requires(double g) { Machine::worst(g, g, g); };
+  using Scan = LaneScan<Machine, Variables>;
+  static constexpr bool kScans = kHasScanLanes;
 
   Subproblem<T> b_;
   DescentOptions o_;
   Machine machine_;
   Random random_;
   Interrupt interrupt_;
-  ListedVariables<Machine, T> variables_;
+  Variables variables_;
   FaceSteps<Machine, T> face_;
-  SpanStep<Machine, T> span_;
-  std::optional<Scan> scan_;  // if the machine allows
+  SpanStep<Machine, T, Real> span_;
+  std::optional<Scan> scan_;  // if the compiler allows
   std::vector<Index> order_;  // rows to update
   std::vector<double> row_;   // of one sample: gradient, alpha, new alpha
 };

@@ -26,6 +26,8 @@ struct ScanLanes;
 template <class Machine, class Variables>
 class LaneScan {
  public:
+  using Real = typename Variables::Real;
+
   // Lists the samples. Those without variables are never found.
   LaneScan(const double* C, const Variables& variables) : C_(C), place_(variables.samples(), -1) {
     std::vector<std::vector<std::int32_t>> with;  // samples by the number of their variables
@@ -57,7 +59,7 @@ class LaneScan {
   }
 
   // The samples above the threshold, group by group.
-  void find(const double* G, double threshold, std::vector<Index>& found) const {
+  void find(const Real* G, double threshold, std::vector<Index>& found) const {
     found.resize(groups_.size() * kScanLanes);
     found.resize(find_in(groups_.data(), std::ssize(groups_), gradients_.data(), falls_.data(), rises_.data(), G,
                          threshold, found.data()));
@@ -86,7 +88,7 @@ class LaneScan {
     groups_.push_back(group);
   }
 
-  static MULTIMARGIN_INLINE ScanLanes gather(const double* G, const std::int32_t* at) {
+  static MULTIMARGIN_INLINE ScanLanes gather(const Real* G, const std::int32_t* at) {
     return ScanLanes{G[at[0]], G[at[1]], G[at[2]], G[at[3]], G[at[4]], G[at[5]], G[at[6]], G[at[7]]};
   }
   static MULTIMARGIN_INLINE ScanLanes load(const double* values) {
@@ -96,7 +98,7 @@ class LaneScan {
   }
 
   static MULTIMARGIN_CLONES Index find_in(const Group* groups, Index count, const std::int32_t* gradients,
-                                          const double* falls, const double* rises, const double* G, double threshold,
+                                          const double* falls, const double* rises, const Real* G, double threshold,
                                           Index* found) {
     Index number = 0;
     for (const Group* group = groups; group != groups + count; ++group) {

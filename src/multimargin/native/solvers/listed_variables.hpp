@@ -12,9 +12,12 @@
 
 namespace multimargin::solvers {
 
-template <class Machine, class T>
+// Gradients are of type Number.
+template <class Machine, class T, class Number = double>
 class ListedVariables {
  public:
+  using Real = Number;
+
   // Lists the classes of every sample that can move soon (Machine::listed). A sample with too few of them to move is
   // left out. Kernel rows of single classes are copied to `room`. If the kernel blocks of all classes do not fit there,
   // or have more entries than K itself, all variables are listed and all classes use K. If K is not there, the kernel
@@ -113,7 +116,7 @@ class ListedVariables {
     out.resize(G_.size());  // entries between classes stay zero
     for (const Variable& variable : variables_) out[variable.at] = variable.alpha;
   }
-  std::vector<double>& gradient() { return G_; }
+  std::vector<Real>& gradient() { return G_; }
 
   // What `values`, in the same order, has of sample i.
   void read_values(Index i, const std::vector<double>& values, double* out) const {
@@ -133,15 +136,19 @@ class ListedVariables {
   }
 
   // G += t h.
-  void add_to_gradient(double t, const std::vector<double>& h) { add_scaled(h.data(), std::ssize(h), t, G_.data()); }
+  template <class S>
+  void add_to_gradient(double t, const std::vector<S>& h) {
+    add_scaled(h.data(), std::ssize(h), t, G_.data());
+  }
 
   // h += K[i, members of class r] delta; i may be a sample whose variables are not here. Returns the work.
   // A kernel row is copied at its second use, because many are used only once. Copies lie one behind the other: memory
   // that is touched for the first time costs more than the copy.
-  Index add_row(Index i, Index r, double delta, std::vector<double>& h) {
+  template <class S>
+  Index add_row(Index i, Index r, double delta, std::vector<S>& h) {
     const Class& c = classes_[r];
     const T* row = whole_row(i);
-    double* out = h.data() + c.first;
+    S* out = h.data() + c.first;
     if (c.whole) {
       add_scaled(row, c.size, delta, out);
       return c.size;
@@ -268,7 +275,8 @@ class ListedVariables {
   const T* whole_row(Index i) const { return b_.K + i * b_.K_stride; }
 
   // h += K[i, members of the variable's class] delta, for a variable of sample i. Returns the work.
-  MULTIMARGIN_INLINE Index add_variable(Index i, const Variable& variable, double delta, std::vector<double>& h) {
+  template <class S>
+  MULTIMARGIN_INLINE Index add_variable(Index i, const Variable& variable, double delta, std::vector<S>& h) {
     const Class& c = classes_[variable.r];
     if (!c.block) return add_row(i, variable.r, delta, h);
     add_scaled(c.block + (variable.at - c.first) * c.size, c.size, delta, h.data() + c.first);
@@ -290,15 +298,16 @@ class ListedVariables {
       for (Index p = s.first; p < s.first + s.count; ++p) {
         Variable& variable = variables_[p];
         variable.at = static_cast<std::int32_t>(next[variable.r]++);
-        G_[variable.at] = b_.G[i * b_.m + variable.r];
+        G_[variable.at] = static_cast<Real>(b_.G[i * b_.m + variable.r]);
       }
     }
   }
 
+  template <class S>
   static MULTIMARGIN_CLONES void add_gathered(const T* __restrict row, const std::int32_t* columns, Index n,
-                                              double delta, double* __restrict G) {
-    delta *= kStoredUnit<T>;
-    for (Index j = 0; j < n; ++j) G[j] += delta * stored_value<double>(row[columns[j]]);
+                                              double delta, S* __restrict G) {
+    const S by = static_cast<S>(delta * kStoredUnit<T>);
+    for (Index j = 0; j < n; ++j) G[j] += by * stored_value<S>(row[columns[j]]);
   }
 
   Subproblem<T> b_;
@@ -306,7 +315,7 @@ class ListedVariables {
   std::vector<Sample> samples_;
   std::vector<Class> classes_;
   std::vector<Variable> variables_;  // sample after sample
-  std::vector<double> G_;            // class after class
+  std::vector<Real> G_;              // class after class
   T *room_, *room_end_;              // for the next copy of a kernel row
   // Of the kernel row of each sample and class: its copy, null if it was never used, or room_end_ if it was used once.
   std::vector<T*> copies_;

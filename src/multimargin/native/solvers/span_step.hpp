@@ -27,10 +27,10 @@ namespace multimargin::solvers {
 
 using namespace machines;
 
-template <class Machine, class T>
+template <class Machine, class T, class Real>
 class SpanStep {
  public:
-  using Variables = ListedVariables<Machine, T>;
+  using Variables = ListedVariables<Machine, T, Real>;
 
   // Steps if enough samples moved since the last step; eps is the violation to reach. Whether samples moved; adds the
   // work.
@@ -39,7 +39,7 @@ class SpanStep {
     bool moved = false;
     const Index least = b.q / kOften + 1;
     variables.copy_values(alpha_);
-    std::vector<double>& G = variables.gradient();
+    std::vector<Real>& G = variables.gradient();
     result.work += kWorkOfVariable * std::ssize(G);
     if (before_.empty()) {
       forget(G.size());
@@ -60,10 +60,14 @@ class SpanStep {
   }
 
  private:
+  static constexpr bool kSingle = std::is_same_v<Real, float>;
   static constexpr Index kOften = 2;           // a step after q / kOften updates
   static constexpr double kOutside = 0.25;     // share of the samples that may be cut
-  static constexpr double kRounding = 1e-15;   // of the largest |G|: the error of a difference of gradients
-  static constexpr double kDrift = 0.01;       // of eps: the largest error of G that steps may cause
+  // Of the largest |G|: the error of a difference of gradients.
+  static constexpr double kRounding = kSingle ? 1.2e-7 : 1e-15;
+  // Of eps: the largest error of G that steps may cause. Single precision goes with fixed-point kernel values, whose
+  // errors are larger.
+  static constexpr double kDrift = kSingle ? 0.1 : 0.01;
   static constexpr double kParallel = 1e-10;   // directions with a smaller angle (squared) count as one
   static constexpr Index kWorkOfVariable = 8;  // in the time of a multiply-add
 
@@ -73,8 +77,8 @@ class SpanStep {
   };
 
   static MULTIMARGIN_CLONES Products products(const double* __restrict alpha, const double* __restrict before,
-                                              const double* __restrict G, const double* __restrict G_before,
-                                              const double* __restrict d, const double* __restrict h, Index n) {
+                                              const Real* __restrict G, const Real* __restrict G_before,
+                                              const double* __restrict d, const Real* __restrict h, Index n) {
     auto d2 = [=](Index k) { return alpha[k] - before[k]; };
     auto h2 = [=](Index k) { return G[k] - G_before[k]; };
     return {sum_over(n, [=](Index k) { return d[k] * G[k]; }), sum_over(n, [=](Index k) { return d2(k) * G[k]; }),
@@ -83,7 +87,7 @@ class SpanStep {
   }
 
   // Makes d the best combination of both directions, and h its product with K. False if there is none that is safe.
-  bool combine(const std::vector<double>& G, double eps) {
+  bool combine(const std::vector<Real>& G, double eps) {
     const auto n = std::ssize(G);
     const Products p =
         products(alpha_.data(), before_.data(), G.data(), G_before_.data(), d_.data(), h_.data(), n);
@@ -95,7 +99,7 @@ class SpanStep {
     } else if (p.curve22 > 0.0) {
       t2 = -p.slope2 / p.curve22;
     }
-    const double largest = max_over(n, [&](Index k) { return std::abs(G[k]); });
+    const double largest = max_over(n, [&](Index k) { return static_cast<double>(std::abs(G[k])); });
     error_ = std::abs(t1) * error_ + std::abs(t2) * kRounding * largest;
     if ((t1 == 0.0 && t2 == 0.0) || !(drift_ + error_ <= kDrift * eps)) return false;
     add_both(t1, t2, alpha_.data(), before_.data(), G.data(), G_before_.data(), n, d_.data(), h_.data());
@@ -103,12 +107,13 @@ class SpanStep {
   }
 
   static MULTIMARGIN_CLONES void add_both(double t1, double t2, const double* __restrict alpha,
-                                          const double* __restrict before, const double* __restrict G,
-                                          const double* __restrict G_before, Index n, double* __restrict d,
-                                          double* __restrict h) {
+                                          const double* __restrict before, const Real* __restrict G,
+                                          const Real* __restrict G_before, Index n, double* __restrict d,
+                                          Real* __restrict h) {
+    const Real s1 = static_cast<Real>(t1), s2 = static_cast<Real>(t2);
     for (Index k = 0; k < n; ++k) {
       d[k] = t1 * d[k] + t2 * (alpha[k] - before[k]);
-      h[k] = t1 * h[k] + t2 * (G[k] - G_before[k]);
+      h[k] = s1 * h[k] + s2 * (G[k] - G_before[k]);
     }
   }
 
@@ -120,7 +125,7 @@ class SpanStep {
     for (Index i = 0; i < b.q; ++i)
       if (const double length = length_of(b, variables, i); length < 1.0) cut_.push_back({i, length});
     if (static_cast<double>(cut_.size()) > kOutside * static_cast<double>(b.q)) return false;
-    std::vector<double>& G = variables.gradient();
+    std::vector<Real>& G = variables.gradient();
     G_old_ = G;
     variables.add_to_gradient(1.0, h_);
     for (const Cut& cut : cut_) work += variables.shorten(cut.sample, cut.length, d_);
@@ -168,7 +173,7 @@ class SpanStep {
   // Begins again with what the next sweeps do.
   void forget(std::size_t variables) {
     d_.assign(variables, 0.0);
-    h_.assign(variables, 0.0);
+    h_.assign(variables, Real(0));
     error_ = 0.0;
   }
 
@@ -178,9 +183,11 @@ class SpanStep {
   };
 
   // One number per variable, in the order of the gradient:
-  std::vector<double> alpha_, before_, G_before_;  // now, after the last step, and the gradient there
-  std::vector<double> d_, h_;                      // the last step, and K times it
-  std::vector<double> G_old_;
+  std::vector<double> alpha_, before_;    // now, and after the last step
+  std::vector<Real> G_before_;            // the gradient there
+  std::vector<double> d_;                 // the last step
+  std::vector<Real> h_;                   // K times it
+  std::vector<Real> G_old_;
   std::vector<Cut> cut_;
   std::vector<double> row_;  // of one sample: values, step
   Index next_ = 0;           // number of updates at which the next step is tried

@@ -13,6 +13,9 @@
 
 namespace multimargin::solvers {
 
+// The smallest violation that gradients in single precision can reach.
+inline constexpr double kSingleEps = 1e-4;
+
 using namespace kernel;
 
 template <class T>
