@@ -35,7 +35,7 @@ from .state import State
 _DENSE = 0.08
 LARGE_COST = 100.0  # up to here fixed-point blocks are used, and float32 sums
 _WORTH_KEEPING = 64  # samples of a set for once: values of fewer are found as fast in cached rows
-_ROWS = 64  # of a block, computed in one call
+_ROWS = 128  # of a block, computed in one call
 
 
 @dataclass

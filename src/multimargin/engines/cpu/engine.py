@@ -203,7 +203,7 @@ class CpuEngine(Engine):
             return self._on_team.improve(W, inner, aim, keep, self.deadline)
         block = self.blocks.growing(W) if keep else self.blocks.once(W)
         try:
-            eps = aim.eps(self.problem, inner.measure, block, self.n)
+            eps = self.state.eps(aim, inner.measure, block)
             steps = self.solvers.solve(inner, block, eps, self.deadline)
             return Improvement(steps, self.steps.take(block))
         except KeyboardInterrupt:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ... import _core
-from ...inner.block import Block
+from ...inner.block import Aim, Block
 from ...problems.base import DualRows
 from ...system.shard import Shard
 from ...system.typing import FloatArray, IntArray, LabelArray
@@ -88,7 +88,7 @@ class State:
         if self.guests is None:
             return DualRows(self.alpha[W], self.G[W], self.y[W], self.C[W])
         _, own = self.shard.mine(W)
-        alpha, G = (self.shard.take(W, values[own]) for values in (self.alpha, self.G))
+        alpha, G = self.shard.take_all(W, self.alpha[own], self.G[own])
         facts = self.guests.facts(W)
         return DualRows(alpha, G, facts.y, self.costs.capped(facts.C))
 
@@ -162,11 +162,19 @@ class State:
         turns = np.concatenate([np.arange(len(top)) for top in tops])
         return np.asarray(np.concatenate(tops)[np.argsort(turns, kind="stable")])
 
+    def measures(self, rows: DualRows) -> tuple[FloatArray, FloatArray]:
+        """As ``problem.measure``."""
+        (alpha, G, y, C), psi, gain = rows, np.empty(len(rows.y)), np.empty(len(rows.y))
+        _core.measure(self.problem.name, G, alpha, y, C, None, psi, gain, self.n_threads)
+        return psi, gain
+
     def largest_violation(self, block: Block) -> float:
         """The largest ψ_i of a block."""
-        psi, gain, name = np.empty(len(block.W)), np.empty(len(block.W)), self.problem.name
-        _core.measure(name, block.G, block.alpha, block.y, block.C, None, psi, gain, self.n_threads)
-        return float(psi.max(initial=0.0))
+        return float(self.measures(block.rows())[0].max(initial=0.0))
+
+    def eps(self, aim: Aim, measure: str, block: Block) -> float:
+        """How exactly to solve a block, in the solver's own measure."""
+        return aim.eps(self.problem, measure, block, self.n, self.measures)
 
     def raise_costs(self) -> FloatArray | None:
         """Raise capped costs; the point to go on from, None if nothing was raised."""
