@@ -182,8 +182,7 @@ class Practical(FixedSize):
             raise ValueError(f"n_new must be at most q, got n_new={self.n_new} and q={self.q}.")
 
     def choose(self, engine: Engine, stop: str, tol: float, rng: np.random.Generator) -> Iterator[Choice]:
-        last = np.empty(0, dtype=np.int64)
-        stays = np.zeros(engine.n, dtype=np.int32)  # iterations in a row that a sample has been in the set
+        last, stays = np.arange(0), np.zeros(engine.n, dtype=np.int32)  # how often in a row it was in the set
         while True:
             worst = engine.select(self.n_new, rank="gain", stop=stop, above=tol)
             if not len(worst.ids):
@@ -193,8 +192,7 @@ class Practical(FixedSize):
                 rest = engine.select(self.n_new, rank="gain", stop=stop).ids
                 new = np.concatenate([new, rest[~np.isin(rest, new)]])[: self.n_new]
             W = np.concatenate([new, self._inherit(engine, new, last, stays)])
-            stayed = stays[W] + 1
-            stays[last] = 0
+            stayed, stays[last] = stays[W] + 1, 0
             stays[W], last = stayed, W
             yield Choice(W, worst.violation, worst.gap)
 
@@ -202,7 +200,6 @@ class Practical(FixedSize):
         return replace(self, q=size, n_new=max(1, size // 2))
 
     def _inherit(self, engine: Engine, new: IntArray, last: IntArray, stays: np.ndarray) -> IntArray:
-        """Samples of the last set to take again."""
         candidates = np.sort(last[~np.isin(last, new, assume_unique=True)])
         order = np.lexsort((stays[candidates], engine.groups(candidates)))
         return candidates[order[: self.q - len(new)]]
