@@ -89,7 +89,7 @@ class CpuEngine(Engine):
     def _make_rows(self, options: EngineOptions) -> None:
         self.values = kernel_values(self.task, options, self.shard, self.guests)
         if self.guests is not None:
-            self.guests.keep_as(self.values.compact)
+            self.guests.keep_as(self.values.compact, self.values.restored)
         budget = self._budget(self.values.dtype.itemsize)
         self.values.rows_in_python = budget.rows_in_python
         keeps_rows = keeping_pays(self.values, self.problem, options, self.shard)
