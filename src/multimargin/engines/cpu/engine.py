@@ -176,7 +176,7 @@ class CpuEngine(Engine):
         if not parts.alone:  # processes may have computed different rows; each counts by its length
             done = self.team.join(done * parts.count, [1] * self.team.size).sum(axis=0) / self.n
         rows, hits, evictions = np.rint(done).astype(int).ravel().tolist()
-        return Counts(rows, hits, evictions, len(self.state.support))
+        return Counts(rows, hits, evictions, self.state.n_support)
 
     def describe(self) -> dict[str, object]:
         facts: dict[str, object] = {
@@ -254,7 +254,7 @@ class CpuEngine(Engine):
 
     def _proof_is_cheap(self) -> bool:
         """Whether exact scores cost little beside what the block solvers have done."""
-        values = self.n * len(self.state.support)
+        values = self.n * self.state.n_support
         return (
             isinstance(self.values, NativeValues) and values * self.values.work < _CHEAP * self.solvers.work
         )
