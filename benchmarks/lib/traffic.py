@@ -2,7 +2,8 @@
 
 Rows sharded (ours): every rank has some rows of X, alpha and G. It receives the candidates of all ranks for
 the working set, the rows of X that it sees for the first time, and alpha and G of the working set. Rows of X
-travel in the compact form of their layout, and those of the model's support vectors once more as they are.
+travel in the compact form of their layout, and those of the model's support vectors once more as they are, if
+the compact form does not say what they were.
 
 Columns shared (Niu & Yuan's Algorithm 6): every rank has all rows. The update of n × m numbers is summed
 over the ranks (a ring of messages), blocks are put together from slices, and their Algorithm 5 gathers q × m
@@ -48,9 +49,10 @@ class Shape:
 
 def row_bytes(X: np.ndarray, gamma: float) -> tuple[int, int]:
     """Bytes of a dense row as it travels to a working set, and as it travels to the model, if it must."""
-    row = X[:1]
-    compact = Layout.plan(RBF(gamma), X, "auto").compact(row)
-    return compact.nbytes, 0 if compact.dtype == row.dtype else row.nbytes
+    layout, row = Layout.plan(RBF(gamma), X, "auto"), X[:1]
+    compact = layout.compact(X)
+    again = not np.array_equal(layout.restored(compact, X.dtype), X)
+    return compact[:1].nbytes, row.nbytes if again else 0
 
 
 def by_rows(shape: Shape, ranks: int, it: Iteration) -> float:

@@ -86,12 +86,12 @@ def test_the_specification_computes_differences(case):
     np.testing.assert_allclose(found, kernel_matrix("rbf", X[:20], X, gamma=gamma), atol=1e-12)
 
 
-def test_rows_in_float32_only_if_rounding_does_not_show():
+def test_values_in_float64_and_rows_in_less_if_rounding_does_not_show():
     X, y = data(2100, 3, 4)
     X[:1050] += 1e7
     model = KernelSVC(gamma=0.25).fit(X, y)
     assert model.trace_.info["kernel_form"] == "float64 direct"
-    assert model.trace_.info["row_dtype"] == "float32"
+    assert model.trace_.info["row_dtype"] == "uint16"  # fixed point
     audit(model, kernel_matrix("rbf", X, gamma=0.25), y, 1.0, tol=1e-3)
 
 

@@ -27,6 +27,7 @@ POLYNOMIAL = Polynomial(0.5, normalize=True)
 # name: (X, kernel, type of a guest's row, kernel_form)
 CASES = {
     "bytes": (UNEVEN, RBF(0.05), np.uint8, "uint8 product"),
+    "quotients": ((PIXELS / 255).astype(np.float32), RBF(0.05), np.uint8, "uint8 product"),
     "bytes as they are": (PIXELS.astype(np.uint8), RBF(1e-6), np.uint8, "uint8 product"),
     "signed bytes": ((PIXELS % 200 - 100) * 0.25, RBF(1e-3), np.int8, "int8 product"),
     "16 bits": ((PIXELS * 90 - 40) / 8, RBF(1e-7), np.int16, "int16 product"),
@@ -112,6 +113,19 @@ def test_rows_are_kept_in_the_compact_type_and_originals_are_rows_of_x(case):
         assert original.dtype == none.dtype == X.dtype
         assert none.shape == (0, X.shape[1])
         np.testing.assert_array_equal(dense(original), dense(X[ids]))
+
+
+@pytest.mark.parametrize("case", ["signed bytes", "16 bits", "binary", "sparse binary", "quotients", "bytes"])
+def test_rows_of_x_travel_again_only_if_the_compact_ones_do_not_say_what_they_were(case):
+    def received(engine):
+        team, found = engine.team, []
+        for _ in range(2):  # the first time some of them are no guests
+            before = team.received.get("join", 0)
+            engine.samples(IDS)
+            found.append(team.received.get("join", 0) - before)
+        return found[1] > 0
+
+    assert on_two_ranks(case, received) == [case == "bytes"] * 2
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if not sparse.issparse(CASES[case][0])])

@@ -316,3 +316,38 @@ def test_one_native_step_is_the_projection(seed, m, rho):
         D = p.C[i] * E[i] - p.alpha[i] + rho * (p.G[i] - p.G[i].max())
         expected = p.C[i] * E[i] - project_simplex(D, p.C[i])
         np.testing.assert_allclose(alpha[i], expected, atol=1e-12 * p.C[i] * max(1.0, rho * 1e-3))
+
+
+def one_step(p, rows, rho):
+    """The rows of alpha that one step of length ``rho`` gives some rows of a problem without curvature."""
+    options = _core.GradientOptions(
+        eps=0.0, max_iter=1, rho_min=rho, rho_max=rho, memory=2, patience=2, initial_step="projected"
+    )
+    alpha, G = p.alpha[rows].copy(), p.G[rows].copy()
+    K = np.zeros((len(rows), len(rows)))
+    measure = _core.projected_gradient("crammer-singer", K, G, alpha, p.y[rows], p.C[rows], options, 1)[1]
+    return alpha, measure
+
+
+@pytest.mark.parametrize("m", [2, 3, 10, 40])
+@pytest.mark.parametrize("rho", [1e-3, 1.0, 1e6])
+def test_a_projected_row_does_not_depend_on_the_rows_beside_it(m, rho):
+    """Eight rows are projected at a time: those of a step that ends early wait for the others."""
+    p = Problem(1, n=40, m=m)
+    p.G[::3] *= 50.0
+    every, measure = one_step(p, np.arange(40), rho)
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(40)
+        np.testing.assert_array_equal(one_step(p, order, rho)[0], every[order])
+    alone = [one_step(p, np.array([i]), rho) for i in range(40)]
+    np.testing.assert_allclose(np.concatenate([row for row, _ in alone]), every, atol=1e-12)
+    assert measure == pytest.approx(max(left for _, left in alone), abs=1e-12)
+
+
+@pytest.mark.parametrize("place", [0, 5, 9])  # in lanes, and after them
+def test_a_gradient_that_is_broken_does_not_look_optimal(place):
+    p = Problem(1, n=10, m=4)
+    p.G[place, 2] = np.nan
+    alpha, measure = one_step(p, np.arange(10), 1.0)
+    assert np.isnan(measure)
+    np.testing.assert_array_equal(alpha, p.alpha)

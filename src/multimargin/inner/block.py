@@ -18,6 +18,8 @@ from ..problems.base import DualRows
 from ..system.fixed_point import decoded
 from ..system.typing import FloatArray, IntArray, LabelArray
 
+Measures = Callable[[DualRows], tuple[FloatArray, FloatArray]]  # ``Problem.measure``
+
 
 @dataclass
 class Block:
@@ -64,12 +66,17 @@ class Aim:
     least: float
     share: float = 0.0
 
-    def eps(self, problem: Problem, measure: str, block: Block, n: int) -> float:
-        """The tolerance in the solver's own ``measure``: "psi" (in units of the scores) or "gain"."""
+    def eps(
+        self, problem: Problem, measure: str, block: Block, n: int, look: Measures | None = None
+    ) -> float:
+        """The tolerance in the solver's own ``measure``: "psi" (in units of the scores) or "gain".
+
+        An engine may have a faster form of ``problem.measure``: ``look``.
+        """
         psi = measure == "psi"
         least = self.least * (problem.kappa if psi else 1.0)
         if self.share == 0 or (least > 0 and block.movable in (1, n)):
             return least
-        measures = problem.measure(block.rows())
+        measures = (look or problem.measure)(block.rows())
         start = measures[0] if psi else problem.closeness(*measures, block.C)
         return max(self.share * float(start.max(initial=0.0)), least)

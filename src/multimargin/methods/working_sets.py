@@ -182,7 +182,7 @@ class Practical(FixedSize):
             raise ValueError(f"n_new must be at most q, got n_new={self.n_new} and q={self.q}.")
 
     def choose(self, engine: Engine, stop: str, tol: float, rng: np.random.Generator) -> Iterator[Choice]:
-        stays: dict[int, int] = {}  # consecutive iterations that each sample of the last set was in it
+        last, stays = np.arange(0), np.zeros(engine.n, dtype=np.int32)  # how often in a row it was in the set
         while True:
             worst = engine.select(self.n_new, rank="gain", stop=stop, above=tol)
             if not len(worst.ids):
@@ -191,17 +191,17 @@ class Practical(FixedSize):
             if len(new) < self.n_new:
                 rest = engine.select(self.n_new, rank="gain", stop=stop).ids
                 new = np.concatenate([new, rest[~np.isin(rest, new)]])[: self.n_new]
-            W = np.concatenate([new, self._inherit(engine, new, stays)])
-            stays = {i: stays.get(i, 0) + 1 for i in W.tolist()}
+            W = np.concatenate([new, self._inherit(engine, new, last, stays)])
+            stayed, stays[last] = stays[W] + 1, 0
+            stays[W], last = stayed, W
             yield Choice(W, worst.violation, worst.gap)
 
     def resized(self, size: int) -> Self:
         return replace(self, q=size, n_new=max(1, size // 2))
 
-    def _inherit(self, engine: Engine, new: IntArray, stays: dict[int, int]) -> IntArray:
-        candidates = np.setdiff1d(np.array(list(stays), dtype=np.int64), new)
-        stayed = np.array([stays[i] for i in candidates.tolist()])
-        order = np.lexsort((stayed, engine.groups(candidates)))
+    def _inherit(self, engine: Engine, new: IntArray, last: IntArray, stays: np.ndarray) -> IntArray:
+        candidates = np.sort(last[~np.isin(last, new, assume_unique=True)])
+        order = np.lexsort((stays[candidates], engine.groups(candidates)))
         return candidates[order[: self.q - len(new)]]
 
 

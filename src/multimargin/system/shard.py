@@ -52,8 +52,25 @@ class Shard:
         """Rows of all samples ``ids``; ``rows`` are those of the samples that ``mine`` names."""
         if self.alone:
             return rows
-        joined, order = self.team.join(rows, self.counts(ids)), self.sent_order(ids)
-        return np.asarray(joined if (np.diff(order) > 0).all() else joined[order])
+        return self._in_order(self._route(ids), rows)
+
+    def take_all(self, ids: IntArray, *rows: np.ndarray) -> list[np.ndarray]:
+        """The same for several arrays of rows, one message each."""
+        if self.alone:
+            return list(rows)
+        route = self._route(ids)
+        return [self._in_order(route, each) for each in rows]
+
+    def _route(self, ids: IntArray) -> tuple[list[int], IntArray | None]:
+        """How many of ``ids`` each process sends, and ``sent_order``; None if they come in order."""
+        owners = self.owners(ids)
+        counts: list[int] = np.bincount(owners, minlength=self.team.size).tolist()
+        return counts, None if (owners[1:] >= owners[:-1]).all() else _places_by(owners)
+
+    def _in_order(self, route: tuple[list[int], IntArray | None], rows: np.ndarray) -> np.ndarray:
+        counts, order = route
+        joined = self.team.join(rows, counts)
+        return np.asarray(joined if order is None else joined[order])
 
     def take_data(self, ids: IntArray, rows: Data) -> Data:
         """The same for rows of any form of data."""
@@ -92,7 +109,11 @@ class Shard:
 
     def sent_order(self, ids: IntArray) -> IntArray:
         """The place of each of ``ids`` if every process sends its own, one process after the other."""
-        order = np.argsort(self.owners(ids), kind="stable")
-        places = np.empty_like(order)
-        places[order] = np.arange(len(order))
-        return places
+        return _places_by(self.owners(ids))
+
+
+def _places_by(owners: IntArray) -> IntArray:
+    order = np.argsort(owners, kind="stable")
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order))
+    return places

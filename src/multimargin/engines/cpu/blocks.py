@@ -34,7 +34,7 @@ from .state import State
 # Above this share of pairs (sample, class) with weight, whole kernel rows are faster than those of a class.
 _DENSE = 0.08
 _WORTH_KEEPING = 64  # samples of a set for once: values of fewer are found as fast in cached rows
-_ROWS = 64  # of a block, computed in one call
+_ROWS = 128  # of a block, computed in one call
 
 
 @dataclass
@@ -131,9 +131,9 @@ class Blocks:
             )
         if len(W) == 1:
             return self._block(W, self._diagonal_of(W).astype(self.dtype).reshape(1, 1))
-        W, K = self._put_together(W)
-        np.fill_diagonal(K, self._diagonal_of(W))
-        return self._block(W, K)
+        block = self._block(*self._put_together(W))
+        np.fill_diagonal(block.K, block.diagonal)
+        return block
 
     def _put_together(self, W: IntArray) -> tuple[IntArray, np.ndarray]:
         """K_WW and the order of its samples: those of the last set, of cached rows, and the others."""

@@ -89,7 +89,7 @@ class CpuEngine(Engine):
     def _make_rows(self, options: EngineOptions) -> None:
         self.values = kernel_values(self.task, options, self.shard, self.guests)
         if self.guests is not None:
-            self.guests.keep_as(self.values.compact)
+            self.guests.keep_as(self.values.compact, self.values.restored)
         budget = self._budget(self.values.row_dtype.itemsize)
         self.values.rows_in_python = budget.rows_in_python
         keeps_rows = keeping_pays(self.values, self.problem, options, self.shard)
@@ -176,7 +176,7 @@ class CpuEngine(Engine):
         if not parts.alone:  # processes may have computed different rows; each counts by its length
             done = self.team.join(done * parts.count, [1] * self.team.size).sum(axis=0) / self.n
         rows, hits, evictions = np.rint(done).astype(int).ravel().tolist()
-        return Counts(rows, hits, evictions, len(self.state.support))
+        return Counts(rows, hits, evictions, self.state.n_support)
 
     def describe(self) -> dict[str, object]:
         facts: dict[str, object] = {
@@ -203,7 +203,7 @@ class CpuEngine(Engine):
             return self._on_team.improve(W, inner, aim, keep, self.deadline)
         block = self.blocks.growing(W) if keep else self.blocks.once(W)
         try:
-            eps = aim.eps(self.problem, inner.measure, block, self.n)
+            eps = self.state.eps(aim, inner.measure, block)
             steps = self.solvers.solve(inner, block, eps, self.deadline)
             return Improvement(steps, self.steps.take(block))
         except KeyboardInterrupt:
@@ -256,7 +256,7 @@ class CpuEngine(Engine):
 
     def _proof_is_cheap(self) -> bool:
         """Whether exact scores cost little beside what the block solvers have done."""
-        values = self.n * len(self.state.support)
+        values = self.n * self.state.n_support
         return (
             isinstance(self.values, NativeValues) and values * self.values.work < _CHEAP * self.solvers.work
         )

@@ -76,6 +76,23 @@ class Grid:
             result.eliminate_zeros()
         return result
 
+    def numbers(self, whole: Data, dtype: np.dtype[Any]) -> Data:
+        """What the integers stand for: whole numbers, their quotients by one, or multiples of the scale.
+
+        These need not be the data to the last bit.
+        """
+        integers = _values(whole)
+        if self.scale == 1.0:
+            values = integers.astype(dtype)
+        else:
+            inverse, values = round(1 / self.scale), np.empty(len(integers), dtype=dtype)
+            divides = inverse > 0 and self.scale == 1 / inverse
+            act, by = (np.divide, inverse) if divides else (np.multiply, self.scale)
+            act(integers, by, out=values, dtype=np.float64, casting="same_kind")
+        if not sp.issparse(whole):
+            return values.reshape(whole.shape)
+        return sp.csr_array((values, whole.indices, whole.indptr), shape=whole.shape)
+
 
 def _values(X: Data) -> np.ndarray:
     return X.data if sp.issparse(X) else np.ascontiguousarray(X).reshape(-1)

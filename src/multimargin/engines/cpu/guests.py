@@ -4,7 +4,8 @@ A process holds some rows of X. To compute the kernel between those and a workin
 that set too. Each row travels once, when its sample is needed for the first time, with its label, its cost
 and its diagonal entry. All processes keep the same guests, so all know who is missing. Rows travel and are
 kept in the compact form of the kernel values' layout, such as small integers. Rows of X itself, which a model
-has of its support vectors, travel when they are asked for.
+has of its support vectors, are made of these if that gives every value exactly. Else they travel when they
+are asked for.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ..base import Task
 
 _FIRST_ROOM = 1024  # rows
 _MESSAGE_BYTES = 1 << 18  # of rows in one message, about: so messages do not grow with the number of guests
+_COMPARED = 64  # rows at a time: they stay in the processor's cache
 _POSITION_BYTES = 4  # of a value in a sparse row, which travels in a message of its own
 
 Form = Callable[[Data], Data]
@@ -48,11 +50,11 @@ class Guests:
         X = task.X
         # Values of a row, on average over the team; rows of a callable may be arrays of any shape.
         self._features = features_per_sample(X, shard.team) if sp.issparse(X) else math.prod(X.shape[1:])
-        self.keep_as(lambda rows: rows)
+        self.keep_as(lambda rows: rows, lambda rows: rows)
 
-    def keep_as(self, compact: Form) -> None:
-        """Choose the compact form of rows of X; it must be the same for all guests."""
-        self._compact = compact
+    def keep_as(self, compact: Form, restored: Form) -> None:
+        """Choose the compact form of rows of X, and the way back; the same for all guests."""
+        self._compact, self._restored = compact, restored
         if not self._count:
             self._rows = compact(self.task.X[:0])
 
@@ -96,15 +98,31 @@ class Guests:
         X = self.task.X
         if not len(ids):
             return X[:0]
-        if self._rows.dtype != X.dtype:
+        self.welcome(ids)
+        rows = self._restored(self.rows(ids))
+        if self._rows.dtype != X.dtype and self.shard.team.max(float(not self._are_mine(ids, rows))):
             return self._brought(ids, lambda rows: rows)
-        self.welcome(ids)  # their compact rows are those of X
-        return self.rows(ids)
+        return rows
+
+    def _are_mine(self, ids: IntArray, rows: Data) -> bool:
+        """Whether ``rows`` are those of X, of the samples that are held here."""
+        X, (places, own), step = self.task.X, self.shard.mine(ids), _COMPARED
+        places = np.arange(len(ids))[places]
+        return all(
+            _equal(rows[places[first : first + step]], X[own[first : first + step]])
+            for first in range(0, len(own), step)
+        )
 
     def facts(self, ids: IntArray) -> Facts:
         """The other facts of guests."""
         y, C, diagonal = np.ascontiguousarray(self._facts[self._place[ids]].T)
         return Facts(y.astype(np.int32), C, diagonal)
+
+
+def _equal(a: Data, b: Data) -> bool:
+    if not sp.issparse(a):
+        return np.array_equal(a, b)
+    return all(np.array_equal(getattr(a, part), getattr(b, part)) for part in ("indptr", "indices", "data"))
 
 
 def _extended(values: Data, count: int, more: Data) -> Data:

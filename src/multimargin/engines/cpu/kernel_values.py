@@ -94,6 +94,10 @@ class KernelValues(ABC):
         """Rows of X in the form in which guests are kept and sent."""
         return X
 
+    def restored(self, rows: Data) -> Data:
+        """Rows of X from compact ones, perhaps not to the last bit."""
+        return rows
+
     def diagonal(self) -> FloatArray:
         """K_ii of the samples held here without the offset, in float64."""
         return self.task.team.attempt(lambda: self.task.kernel.own_diagonal(self.task.X, self.shard.first))
@@ -202,6 +206,9 @@ class NativeValues(KernelValues):
 
     def compact(self, X: Data) -> Data:
         return self._layout.compact(X)
+
+    def restored(self, rows: Data) -> Data:
+        return self._layout.restored(rows, self.task.X.dtype)
 
     @property
     def work(self) -> float:

@@ -174,6 +174,10 @@ class Layout:
         """
         return X if self._normalised else self._integers(X)
 
+    def restored(self, rows: Data, dtype: np.dtype[Any]) -> Data:
+        """Rows of the data from rows that are ``compact``: of a grid perhaps not to the last bit."""
+        return rows if self.grid is None or rows.dtype == dtype else self.grid.numbers(rows, dtype)
+
     def samples(self, X: Data) -> _core.Samples:
         """Rows of ``X``, which the layout must hold, in native form, with a normalised kernel's factors."""
         return self.of_compact(self.compact(X))

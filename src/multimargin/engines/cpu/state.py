@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from ... import _core
-from ...inner.block import Block
+from ...inner.block import Aim, Block
 from ...problems.base import DualRows
 from ...system.shard import Shard
 from ...system.typing import FloatArray, IntArray, LabelArray
@@ -23,6 +24,14 @@ from .guests import Guests
 from .shrinking import Shrinking
 
 _VALUES_AT_ONCE = 1 << 20  # of alpha, in temporary arrays
+
+
+class _Lists(NamedTuple):
+    """The support vectors of all processes by their ids; samples held here by their numbers."""
+
+    support: IntArray
+    own: IntArray  # support vectors held here
+    rest: IntArray  # the other samples held here
 
 
 class State:
@@ -55,13 +64,24 @@ class State:
     def _find_support(self) -> None:
         self._is_support = np.zeros(self.n, dtype=bool)  # every process knows all support vectors
         self._is_support[self.team.join(self.shard.first + np.flatnonzero(self.alpha.any(axis=1)))] = True
-        self._list_support()
+        self._lists: _Lists | None = None  # until they are asked for: they cost a look at all samples
 
-    def _list_support(self) -> None:
-        self.support = np.flatnonzero(self._is_support)
-        is_support = self._is_support[self._here]
-        self._own = self.support if self.shard.alone else np.flatnonzero(is_support)
-        self._rest = np.flatnonzero(~is_support)
+    def _listed(self) -> _Lists:
+        if self._lists is None:
+            support, is_support = np.flatnonzero(self._is_support), self._is_support[self._here]
+            own = support if self.shard.alone else np.flatnonzero(is_support)
+            self._lists = _Lists(support, own, np.flatnonzero(~is_support))
+        return self._lists
+
+    @property
+    def support(self) -> IntArray:
+        """The support vectors of all processes, ascending."""
+        return self._listed().support
+
+    @property
+    def n_support(self) -> int:
+        """How many they are."""
+        return int(np.count_nonzero(self._is_support))
 
     @property
     def is_support(self) -> np.ndarray:
@@ -79,7 +99,7 @@ class State:
 
     def unsettled(self, reach: float) -> IntArray:
         """Support vectors that are off their bounds, or less than ``reach`` from leaving them."""
-        own = self._own
+        own = self._listed().own
         free = own[~self.problem.settled(self.rows().take(own), reach)]
         return self.team.join(np.asarray(self.shard.first + free))
 
@@ -93,7 +113,7 @@ class State:
         if self.guests is None:
             return DualRows(self.alpha[W], self.G[W], self.y[W], self.C[W])
         _, own = self.shard.mine(W)
-        alpha, G = (self.shard.take(W, values[own]) for values in (self.alpha, self.G))
+        alpha, G = self.shard.take_all(W, self.alpha[own], self.G[own])
         facts = self.guests.facts(W)
         return DualRows(alpha, G, facts.y, self.costs.capped(facts.C))
 
@@ -129,7 +149,9 @@ class State:
             found = self._select(near, k, rank, stop, above, even)
             if found.violation > above:
                 return found
-        ids = {"all": None, "near": None, "support": self._own, "rest": self._rest}[among]
+        ids: IntArray | None = None
+        if among not in ("all", "near"):
+            ids = {"support": self._listed().own, "rest": self._listed().rest}[among]
         found = self._select(ids, k, rank, stop, above, even)
         if among == "near":
             self.shrinking.saw_all((self._psi == 0) & ~self._is_support[self._here])
@@ -167,11 +189,19 @@ class State:
         turns = np.concatenate([np.arange(len(top)) for top in tops])
         return np.asarray(np.concatenate(tops)[np.argsort(turns, kind="stable")])
 
+    def measures(self, rows: DualRows) -> tuple[FloatArray, FloatArray]:
+        """As ``problem.measure``."""
+        (alpha, G, y, C), psi, gain = rows, np.empty(len(rows.y)), np.empty(len(rows.y))
+        _core.measure(self.problem.name, G, alpha, y, C, None, psi, gain, self.n_threads)
+        return psi, gain
+
     def largest_violation(self, block: Block) -> float:
         """The largest ψ_i of a block."""
-        psi, gain, name = np.empty(len(block.W)), np.empty(len(block.W)), self.problem.name
-        _core.measure(name, block.G, block.alpha, block.y, block.C, None, psi, gain, self.n_threads)
-        return float(psi.max(initial=0.0))
+        return float(self.measures(block.rows())[0].max(initial=0.0))
+
+    def eps(self, aim: Aim, measure: str, block: Block) -> float:
+        """How exactly to solve a block, in the solver's own measure."""
+        return aim.eps(self.problem, measure, block, self.n, self.measures)
 
     def raise_costs(self) -> FloatArray | None:
         """Raise capped costs; the point to go on from, None if nothing was raised."""
@@ -187,7 +217,7 @@ class State:
         now = alpha.any(axis=1)
         if not np.array_equal(now, self._is_support[W]):
             self._is_support[W] = now
-            self._list_support()
+            self._lists = None
 
     def take_over_part(
         self, own: IntArray, alpha: FloatArray, moved: IntArray, is_support: np.ndarray
@@ -196,7 +226,7 @@ class State:
         self.alpha[own] = alpha
         if not np.array_equal(is_support, self._is_support[moved]):
             self._is_support[moved] = is_support
-            self._list_support()
+            self._lists = None
 
     def place(self, alpha: FloatArray) -> None:
         """Take over ``alpha`` of the samples held here; ``take_scores`` must follow."""
@@ -261,7 +291,7 @@ class State:
 
     def found(self) -> Found:
         """See ``Engine.found``."""
-        own, ids = self._own, self.support
+        ids, own, _ = self._listed()
         loss = self.problem.loss(self.scores(own) + self.bias, self.y[own], np.ones(len(own)))
         intercept = self.bias + self.task.offset * self.sums()
         return Found(ids, self.coefficients(ids), self.shard.take(ids, loss), intercept)

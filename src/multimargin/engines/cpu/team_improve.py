@@ -45,7 +45,7 @@ class TeamImprove:
         else:
             block = blocks.growing(W) if keep else blocks.once(W)
         before = block.alpha.copy(), block.G.copy()
-        eps = aim.eps(self.state.problem, inner.measure, block, self.state.n)
+        eps = self.state.eps(aim, inner.measure, block)
         if alike:
             steps = self.solvers.solve(inner, block, eps, deadline)
         else:
@@ -66,7 +66,7 @@ class TeamImprove:
         finisher.
         """
         state = self.state
-        own = [aim.eps(state.problem, inner.measure, part, state.n), state.largest_violation(part)]
+        own = [state.eps(aim, inner.measure, part), state.largest_violation(part)]
         eps, worst = self.team.gather(np.array(own)).max(axis=0).tolist()
         width = math.inf if inner.reach is None else inner.reach * worst
         updates, reached = self.solvers.descend_together(self.team, inner, part, eps, width, deadline)

@@ -12,6 +12,7 @@
 #include "base/reduce.hpp"
 #include "machines/machine.hpp"
 #include "machines/simplex.hpp"
+#include "machines/simplex_lanes.hpp"
 
 namespace multimargin::machines {
 
@@ -100,6 +101,21 @@ class CrammerSinger {
     });
   }
 
+  // project and progress for kTogether rows, one after the other in memory (simplex_lanes.hpp). `work` has room for
+  // 2 m kTogether values.
+  static constexpr Index kTogether = lanes::kRows;
+  static void project_together(const double* G, double step, const std::int32_t* y, const double* C, Index m,
+                               double* alpha, double* work) {
+    lanes::project(G, step, y, C, m, alpha, work);
+  }
+  static double progress_together(const double* G, const double* alpha, const std::int32_t* y, const double* C,
+                                  Index m, double* work) {
+    double gain[kTogether], worst = 0.0;
+    lanes::gains(G, alpha, y, C, m, gain, work);
+    for (Index l = 0; l < kTogether; ++l) worst = worse_of(worst, gain[l] / C[l]);
+    return worst;
+  }
+
   // alpha <- alpha + t (target - alpha), 0 < t < 1, for feasible rows. The result is feasible to the last bit.
   static void move_towards(const double* target, double t, Index y, double C, Index m, double* alpha) {
     const bool bounded = alpha[y] == C && target[y] == C;
@@ -139,7 +155,6 @@ class CrammerSinger {
 
  private:
   static constexpr Index kShort = 8;          // up to so many classes a plain loop is fastest
-  static constexpr double kFarAway = -1e150;  // keeps D finite; no class so low is ever active
 
   static MULTIMARGIN_INLINE double lowest_active(const double* G, const double* alpha, Index y, double C, Index m) {
     const double cut = -kActive * C;
@@ -159,7 +174,7 @@ class CrammerSinger {
     z[y] = std::max(C - alpha[y], 0.0);
     for (Index r = 0; r < m; ++r) {
       const double descent = (G[r] - top) * step;
-      D[r] = z[r] + (descent > kFarAway ? descent : kFarAway);
+      D[r] = z[r] + (descent > lanes::kFarAway ? descent : lanes::kFarAway);
     }
     update(SimplexProblem<Count>{D, m, C, z + m, &random_, tau_}, z);
     store(z, y, C, m, alpha);

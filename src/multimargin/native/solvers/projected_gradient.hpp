@@ -38,24 +38,36 @@ class RowwiseBlock {
   using Value = T;
 
   RowwiseBlock(const Subproblem<T>& block, Machine machine, int n_threads)
-      : b_(block), machine_(std::move(machine)), product_(block, n_threads) {}
+      : b_(block), machine_(std::move(machine)), product_(block, n_threads),
+        work_(static_cast<std::size_t>(2 * kTogether * block.m)) {}
 
   const Subproblem<T>& block() const { return b_; }
 
   // The largest Machine::progress.
-  double closeness() const {
-    return largest([this](const RowMeasure& row, Index i) { return Machine::progress(row, b_.C[i], b_.m); });
+  double closeness() {
+    double worst = 0.0;
+    Index i = 0;
+    if constexpr (kTogether > 0)
+      for (; i + kTogether <= b_.q; i += kTogether)
+        worst = worse_of(worst, Machine::progress_together(b_.G + i * b_.m, b_.alpha + i * b_.m, b_.y + i, b_.C + i,
+                                                           b_.m, work_.data()));
+    const auto progress = [this](const RowMeasure& row, Index k) { return Machine::progress(row, b_.C[k], b_.m); };
+    return worse_of(worst, largest(i, progress));
   }
 
   // max_i g_i / C_i^2.
   double relative_gain() const {
-    return largest([this](const RowMeasure& row, Index i) { return row.gain / (b_.C[i] * b_.C[i]); });
+    return largest(0, [this](const RowMeasure& row, Index i) { return row.gain / (b_.C[i] * b_.C[i]); });
   }
 
   // target = P(alpha - rho G).
   void project(double rho, double* target) {
     std::copy(b_.alpha, b_.alpha + b_.q * b_.m, target);
-    for (Index i = 0; i < b_.q; ++i) machine_.project(b_.G + i * b_.m, rho, b_.y[i], b_.C[i], b_.m, target + i * b_.m);
+    Index i = 0;
+    if constexpr (kTogether > 0)
+      for (; i + kTogether <= b_.q; i += kTogether)
+        Machine::project_together(b_.G + i * b_.m, rho, b_.y + i, b_.C + i, b_.m, target + i * b_.m, work_.data());
+    for (; i < b_.q; ++i) machine_.project(b_.G + i * b_.m, rho, b_.y[i], b_.C[i], b_.m, target + i * b_.m);
   }
 
   // <G, d>. If rows of d sum to zero, the maximum of every row of G is subtracted first: the rounding error is then
@@ -79,11 +91,17 @@ class RowwiseBlock {
   }
 
  private:
-  // The largest value(measures of row i, i).
+  // Rows that the machine can take at a time, in lanes; 0 if it cannot.
+  static constexpr Index kTogether = [] {
+    if constexpr (requires { Machine::kTogether; }) return Machine::kTogether;
+    return Index{0};
+  }();
+
+  // The largest value(measures of row i, i) from row `first` on.
   template <class Row>
-  double largest(Row value) const {
+  double largest(Index first, Row value) const {
     double worst = 0.0;
-    for (Index i = 0; i < b_.q; ++i) {
+    for (Index i = first; i < b_.q; ++i) {
       const Index k = i * b_.m;
       worst = worse_of(worst, value(Machine::measure(b_.G + k, b_.alpha + k, b_.y[i], b_.C[i], b_.m), i));
     }
@@ -93,6 +111,7 @@ class RowwiseBlock {
   Subproblem<T> b_;
   Machine machine_;
   SparseProduct<T> product_;
+  std::vector<double> work_;  // of rows in lanes
 };
 
 // Solves the subproblem in place; alpha is NY's w, G is NY's F. Projected gradient steps with the multi-step

@@ -1,0 +1,70 @@
+// Eight numbers side by side, with the operations of one: for loops whose branches differ from one lane to the next.
+// (Compilers turn conditional loops over short arrays into jumps.)
+#pragma once
+
+#include "base/platform.hpp"
+
+namespace multimargin::inline base {
+
+class Eight {
+ public:
+  static constexpr Index count = 8;
+
+  MULTIMARGIN_INLINE Eight() = default;
+  MULTIMARGIN_INLINE explicit Eight(double x) {
+    for (Index l = 0; l < count; ++l) v_[l] = x;
+  }
+  MULTIMARGIN_INLINE explicit Eight(const double* x) { std::memcpy(&v_, x, sizeof(v_)); }
+  MULTIMARGIN_INLINE void store(double* x) const { std::memcpy(x, &v_, sizeof(v_)); }
+
+  MULTIMARGIN_INLINE double operator[](Index lane) const { return v_[lane]; }
+  MULTIMARGIN_INLINE void set(Index lane, double x) { v_[lane] = x; }
+
+#if defined(__GNUC__)
+  MULTIMARGIN_INLINE Eight& operator+=(const Eight& x) { return v_ += x.v_, *this; }
+  MULTIMARGIN_INLINE Eight& operator-=(const Eight& x) { return v_ -= x.v_, *this; }
+  MULTIMARGIN_INLINE Eight& operator*=(const Eight& x) { return v_ *= x.v_, *this; }
+  MULTIMARGIN_INLINE Eight& operator/=(const Eight& x) { return v_ /= x.v_, *this; }
+
+  // In each lane: this = x if a > b.
+  MULTIMARGIN_INLINE void set_if_above(const Eight& a, const Eight& b, const Eight& x) {
+    v_ = a.v_ > b.v_ ? x.v_ : v_;
+  }
+
+ private:
+  typedef double Vector __attribute__((vector_size(count * sizeof(double))));
+  Vector v_ = {};
+#else
+  MULTIMARGIN_INLINE Eight& operator+=(const Eight& x) { return each([&](Index l) { v_[l] += x.v_[l]; }); }
+  MULTIMARGIN_INLINE Eight& operator-=(const Eight& x) { return each([&](Index l) { v_[l] -= x.v_[l]; }); }
+  MULTIMARGIN_INLINE Eight& operator*=(const Eight& x) { return each([&](Index l) { v_[l] *= x.v_[l]; }); }
+  MULTIMARGIN_INLINE Eight& operator/=(const Eight& x) { return each([&](Index l) { v_[l] /= x.v_[l]; }); }
+  MULTIMARGIN_INLINE void set_if_above(const Eight& a, const Eight& b, const Eight& x) {
+    each([&](Index l) { v_[l] = a.v_[l] > b.v_[l] ? x.v_[l] : v_[l]; });
+  }
+
+ private:
+  template <class Step>
+  MULTIMARGIN_INLINE Eight& each(Step step) {
+    for (Index l = 0; l < count; ++l) step(l);
+    return *this;
+  }
+  double v_[count] = {};
+#endif
+};
+
+MULTIMARGIN_INLINE Eight operator+(const Eight& a, const Eight& b) { return Eight(a) += b; }
+MULTIMARGIN_INLINE Eight operator-(const Eight& a, const Eight& b) { return Eight(a) -= b; }
+MULTIMARGIN_INLINE Eight operator*(const Eight& a, const Eight& b) { return Eight(a) *= b; }
+MULTIMARGIN_INLINE Eight operator/(const Eight& a, const Eight& b) { return Eight(a) /= b; }
+
+// In each lane: x if a > b, else y. A comparison with NaN is false.
+MULTIMARGIN_INLINE Eight if_above(const Eight& a, const Eight& b, const Eight& x, const Eight& y) {
+  Eight chosen = y;
+  chosen.set_if_above(a, b, x);
+  return chosen;
+}
+
+MULTIMARGIN_INLINE Eight larger(const Eight& a, const Eight& b) { return if_above(a, b, a, b); }
+
+}  // namespace multimargin::base
