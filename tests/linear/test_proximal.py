@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from multimargin import LinearSVC
 from multimargin.linear.descent import LinearFit, LinearOptions
 from multimargin.linear.finish import Finish
-from multimargin.linear.proximal import ProximalNewton
+from multimargin.linear.proximal import ProximalNewton, _Newton, first_face
 from multimargin.linear.schedule import BestProof, solve_linear
 from multimargin.linear.tuning import Tuning
 from multimargin.run.monitor import Monitor
@@ -173,6 +173,51 @@ def test_from_any_point_to_the_optimum(machine, m, form, constant):
     assert (np.diff(duals) <= 1e-9).all()
     assert point.dual == pytest.approx(found.dual, rel=1e-12)
     assert point.gap == pytest.approx(found.gap, abs=1e-9)
+
+
+@pytest.mark.parametrize("steps", [0, 10**9])
+def test_passes_that_converge_get_the_time_of_newton_steps(steps, digits, monkeypatch):
+    (X, y), plain, begun = digits, Finish.run, []
+
+    def run(self, tol, gap_tol=0.0):
+        begun.append(self._fit.passes)
+        return plain(self, tol, gap_tol)
+
+    monkeypatch.setattr(Finish, "run", run)
+    monkeypatch.setattr(LinearSVC, "_tuning", Tuning(newton_after=20, newton_steps=steps))
+    model = LinearSVC(C=0.1, tol=1e-5).fit(X, y)
+    audit_linear(model, X, y, 0.1, 1e-5)
+    assert model.n_iter_ > 22
+    assert (20 <= begun[0] <= 22) if steps == 0 else not begun
+
+
+def test_passes_that_creep_give_way_to_newton_steps_at_once(monkeypatch):
+    X, y = overlapping()
+    monkeypatch.setattr(LinearSVC, "_tuning", Tuning(newton_steps=10**9))
+    model = LinearSVC(C=1e4).fit(X, y)
+    assert model.status_.converged and model.n_iter_ < 200
+    audit_linear(model, X, y, 1e4, 1e-3)
+
+
+@pytest.mark.parametrize("form", ["dense", "csr32"])
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_first_face_is_that_of_the_first_newton_step(machine, form):
+    task = random_task(4, form=form, constant=2.0, m=5, machine=machine)
+    fit = started(task, random_alpha(task))
+    point, ids = ProximalNewton(fit), np.arange(1, len(task.y), 3)
+    fit.take_over_proof()
+    first = _Newton(point, point.sigma)
+    face = point.problem.face(first._at(point.scores(point.W)), task.y, task.C)
+    np.testing.assert_array_equal(first_face(fit, ids), face[ids])
+
+
+def test_newton_steps_that_do_not_fit_cost_nothing(monkeypatch):
+    monkeypatch.setattr(Finish, "run", None)
+    monkeypatch.setattr(LinearSVC, "_tuning", Tuning(newton_bytes=100))
+    X, y = overlapping()
+    with unfinished():
+        model = LinearSVC(C=1e4, max_iter=250).fit(X, y)
+    assert model.status_ is Status.MAX_ITER
 
 
 def test_a_problem_that_is_too_large_is_left_to_passes():

@@ -136,6 +136,7 @@ class LinearFit:
         self.dual = self._last_dual = 0.0
         self._hoped = 0.0  # the dual if steps of different processes only added up
         self.visits = 0
+        self.seen_gap = math.inf  # in the last pass: the sum of samples' shares, each of its last visit
         self.proved_gap = 0.0  # in the last proof
         self._proof: Proof | None = None  # of the dual as it is, with its weights in ``exact``
         if data.alpha is not None:
@@ -196,6 +197,7 @@ class LinearFit:
             self._hoped += self.rounds.hoped
         self.dual += found.change
         self.visits += found.visits
+        self.seen_gap = found.gap
         return found
 
     @property

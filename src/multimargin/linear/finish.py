@@ -1,21 +1,29 @@
 """When a linear fit goes over from passes to proximal Newton steps, and how these are counted and stopped.
 
 Passes are the right method for most data: they stay as they are until ``newton_after`` of them were not
-enough. Then, if the problem is small enough for Newton's matrix, its steps take over. Should they end without
-the optimum, passes go on from the point reached, and the next attempt comes after twice as many.
+enough. If the gap is then still large, and Newton's matrix is small enough, its steps take over at once.
+Otherwise passes get about as much time as the Newton steps would take, so that the choice costs twice the
+better method at most. The work of a Newton step is estimated from some samples before any is made. Should
+the steps end without the optimum, passes go on from the point reached, and the next attempt comes after twice
+as many.
 """
 
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
+import numpy as np
 import scipy.sparse as sp
 
+from ..problems.newton_direction import NoDirectionError, SystemSize
 from ..run.monitor import Monitor
 from ..solution import Status
 from ..system.threads import blas_threads
 from .descent import LinearFit
-from .proximal import ProximalNewton
+from .proximal import ProximalNewton, first_face
+
+_PRODUCTS = 4  # of all samples with a matrix of weights, per Newton step
 
 
 class Finish:
@@ -47,7 +55,46 @@ class Finish:
 
     def is_due(self) -> bool:
         """Whether so many samples were visited that passes alone will take too long."""
-        return self._fit.visits >= self._due
+        visits = self._fit.visits
+        if visits < self._due:
+            return False
+        self._due = max(self._due, min(self._visits_worth_while(), 2.0 * visits))
+        return visits >= self._due
+
+    def _visits_worth_while(self) -> float:
+        """Samples that passes visit before Newton steps pay, as the samples are now."""
+        data, work = self._fit.data, self._work_of_step()
+        first_passes_suffice = self._creeps() or data.problem.ridge(data.C) is not None
+        if first_passes_suffice and math.isfinite(work):
+            return 0.0
+        work += _PRODUCTS * data.work
+        return self._tuning.newton_part * self._tuning.newton_steps * work / self._work_of_visit
+
+    def _creeps(self) -> bool:
+        """Whether the gap is still so large that the end of the passes is not in sight."""
+        gap = self._fit.seen_gap
+        return not gap <= self._tuning.newton_gap * (gap - self._fit.dual)
+
+    def _work_of_step(self) -> float:
+        """Multiply-adds of the matrices of a Newton step; infinite if none fits in memory."""
+        fit, coupled = self._fit, self._fit.data.problem.sums_to_zero
+        step = max(1, fit.n // self._tuning.sample)
+        face = first_face(fit, np.arange(0, fit.n, step))
+        face = face[np.count_nonzero(face, axis=1) > coupled]
+        members, count = (np.count_nonzero(face, axis=axis).astype(np.float64) for axis in (0, 1))
+        sizes = step * members, step * float(count @ count), float(step * len(face))
+        size = SystemSize(*sizes, fit.layout.features, coupled)
+        try:
+            return size.work[0 if size.by_pairs(self._tuning.newton_bytes) else 1]
+        except NoDirectionError:
+            return math.inf
+
+    @cached_property
+    def _work_of_visit(self) -> float:
+        """Multiply-adds of the scores of a sample, on average."""
+        X = self._fit.data.X
+        values = X.nnz if sp.issparse(X) else np.count_nonzero(X)
+        return float(values + 1) * self._fit.data.m / self._fit.n
 
     def polishes(self) -> bool:
         """Whether the problem is so small that it is solved almost exactly, once it has converged."""

@@ -50,7 +50,7 @@ class ProximalNewton:
         self.X = data.X.astype(np.float64) if data.X.dtype != np.float64 else data.X
         self.y, self.C, self.constant = data.y, data.C, data.constant
         self.T, self.ridge = self.problem.target(data.y), self.problem.ridge(data.C)
-        self.sigma = self._first_sigma()
+        self.sigma = first_sigma(fit)
         self.undecided = 0  # samples with entries that are free to move, as of the last step
         self.alpha = fit.alpha().toarray()
         self._take(self.alpha)
@@ -89,13 +89,6 @@ class ProximalNewton:
             self.sigma *= _GROWTH
         return (better or not finished) and not newton.too_large and self.sigma > _LEAST_SIGMA * self.C.max()
 
-    def _first_sigma(self) -> float:
-        if self.ridge is not None:
-            return np.inf
-        squares = self.X.multiply(self.X) if sp.issparse(self.X) else self.X**2
-        norm = float(squares.sum()) / len(self.y) + self.constant**2
-        return min(float(self.C.max()), self.tuning.first_sigma / norm if norm else np.inf)
-
     def scores(self, W: FloatArray) -> FloatArray:
         """X W, the constant feature included."""
         d = self.X.shape[1]
@@ -110,6 +103,26 @@ class ProximalNewton:
         """Samples with their constant feature."""
         X = self.X[ids].toarray() if sp.issparse(self.X) else self.X[ids]
         return np.hstack([X, np.full((len(ids), 1), self.constant)]) if self.constant else X
+
+
+def first_sigma(fit: LinearFit) -> float:
+    """The σ of the first proximal step."""
+    data = fit.data
+    if data.problem.ridge(data.C) is not None:
+        return np.inf
+    norm = float(fit.problem.norms().mean())
+    return min(float(data.C.max()), fit.options.tuning.first_sigma / norm if norm else np.inf)
+
+
+def first_face(fit: LinearFit, ids: np.ndarray) -> np.ndarray:
+    """Mask of the entries of some samples that the first Newton step would find free to move."""
+    data, d = fit.data, int(fit.data.X.shape[1])
+    y, C, W = data.y[ids], data.C[ids], fit.weights_by_class()[:, : data.m]
+    scores = np.asarray(data.X[ids] @ W[:d] + (data.constant * W[d] if data.constant else 0.0))
+    ridge, sigma = data.problem.ridge(C), first_sigma(fit)
+    t = 1.0 / (1.0 / sigma + (0.0 if ridge is None else ridge[:, None]))
+    moved = (fit.alpha()[ids].toarray() / sigma + data.problem.target(y) - scores) * t
+    return data.problem.face(data.problem.project(moved, y, C), y, C)
 
 
 def sparse_rows(alpha: FloatArray) -> sp.csr_array:

@@ -55,6 +55,11 @@ class Tuning:
     most_proofs: int = 10  # The fit stalls after this many failed proofs in a row without progress.
     # When proximal Newton steps take over (proximal.py, finish.py).
     newton_after: int = 100  # Passes that come first.
+    newton_gap: float = (
+        0.2  # If the relative gap is larger then, Newton steps begin at once. Otherwise passes
+    )
+    newton_part: float = 0.2  # go on for this part of the multiplications (which are slower in passes)
+    newton_steps: int = 30  # of so many Newton steps.
     newton_share: float = 0.25  # With a squared loss, so many passes per feature are enough,
     newton_least: int = 4  # but at least so many come first.
     newton_values: int = 50_000_000  # Most values of an array with one per sample and class, or feature.

@@ -6,7 +6,8 @@ P_i (m, m) is the derivative of the projection on the feasible rows: it is zero 
 i (the entries that the projection leaves free), and on it the identity or, if the entries of a row sum to
 zero, I - 1 1ᵀ / k for k entries. The system is solved in one of two forms, whichever is less work:
 
-by columns   as it stands, with m p unknowns;
+by columns   as it stands, with m p unknowns. As I - 1 1ᵀ / k is the sum of (e_r - e_q) (e_r - e_q)ᵀ / k over
+             the pairs of free entries, one product per pair of classes makes all blocks;
 
 by pairs     with one unknown x_ir for each free entry: dU_r = -g_r + F_rᵀ x_r, where F_r has the rows of the
              samples whose entry r is free, and
@@ -54,6 +55,7 @@ class SystemSize(NamedTuple):
         if not self.coupled:
             return float((u**2 * (p / 2 + u / 6)).sum()), float((u * p**2 / 2 + p**3 / 6).sum())
         pairs = float((u**2 * (p + u) / 2).sum()) + self.samples**3 / 6
+        # By columns, half of k (k - 1) products per sample would do; who decides by k² was measured with it.
         return pairs, self.squares * p**2 / 2 + (m * p) ** 3 / 6
 
     @property
@@ -135,11 +137,13 @@ def _by_columns(F: FloatArray, face: np.ndarray, sigma: FloatArray, g: FloatArra
     A = np.zeros((m * p, m * p), order="F")
     for r, of in _members(face):
         own = slice(r * p, r * p + p)
-        A[own, own] = _gram(F, of, sigma[of] * (1.0 - 1.0 / count[of]))
         for q in range(r):
-            both = of[face[of, q]]
+            other, both = slice(q * p, q * p + p), of[face[of, q]]
             if len(both):
-                A[own, q * p : q * p + p] = -_gram(F, both, sigma[both] / count[both])
+                pair = _gram(F, both, sigma[both] / count[both])
+                A[own, other] = -pair
+                A[own, own] += pair
+                A[other, other] += pair
     A = team.sum(A.T).T  # in LAPACK's order
     A.flat[:: m * p + 1] += 1.0
     return np.ascontiguousarray(_solve(_factor(A), -g.T.ravel()).reshape(m, p).T)
