@@ -220,6 +220,8 @@ class CpuEngine(Engine):
             self._complete_gradient()
             moved = leap.take(tol, means)
             self._doubt_gradient()
+            if moved:
+                self.solvers.after_leap(leap.next - done)
         self.solvers.pause_at = leap.next
         return moved
 

@@ -149,7 +149,8 @@ class Leap:
                 length *= _SHORTER
             U = None if U is None else model.padded(found.U)
         self._share = _AGAIN
-        self._due = self.work(self._factor.rank) if moved else np.inf
+        usual = self.work(self._factor.rank)
+        self._due = usual if moved else max(usual, self._taken_at)  # after as much work as all before
         return moved
 
     def _model(self, memory: int) -> ProximalModel:

@@ -43,6 +43,7 @@ class Solvers:
         self.work = 0  # so far, in the units of ``inner/work.py``
         self.least_descent = work.LEAST_DESCENT
         self.pause_at = math.inf  # work after which another method may take over
+        self._work_at_leap = 0  # work that had been done when another method moved all samples
         self._deadline = math.inf
         self.in_python: set[str] = set()  # names of solvers that have no native form
         self._work_at_finish = 0
@@ -52,6 +53,11 @@ class Solvers:
         """Solve blocks made by ``blocks`` from now on."""
         self.blocks = blocks
         self._kept_classes: _core.KeptClasses | None = None
+
+    def after_leap(self, due: float) -> None:
+        """Another method has moved all samples, and may do so again after this much work."""
+        self._work_at_leap = self.work
+        self.least_descent = int(min(self.least_descent, due))
 
     @property
     def progress(self) -> tuple[int, int, Any]:
@@ -256,7 +262,8 @@ class Solvers:
         """What one descent may take; ``alone`` says that no other method would finish the block."""
         whole = block.movable == self.state.n and alone
         most = max(self.work, self.least_descent) * (work.WHOLE_PROBLEM if whole else 1)
-        return int(min(most, max(self.pause_at - self.work, 0.5 * self.work, self.least_descent)))
+        since = self.work - self._work_at_leap
+        return int(min(most, max(self.pause_at - self.work, 0.5 * since, self.least_descent)))
 
 
 def _exchange(block: Block) -> Callable[[FloatArray], FloatArray] | None:
