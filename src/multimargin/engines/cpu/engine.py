@@ -14,6 +14,7 @@ from ...inner.base import InnerSolver
 from ...inner.block import Aim
 from ...problems.zero_sums import balanced, with_zero_sums
 from ...run.profile import Profile, timed
+from ...system.memory import WHOLE_SAMPLES
 from ...system.shard import Shard
 from ...system.threads import blas_threads
 from ...system.typing import Data, FloatArray, IntArray
@@ -81,7 +82,8 @@ class CpuEngine(Engine):
             self._on_team = None if self.shard.alone else TeamImprove(self.state, *parts)
             self._leap = Leap(self.state, self.diagonal) if options.leap else None
             if self._leap is not None:
-                self.solvers.least_descent = min(self.solvers.least_descent, int(self._leap.next))
+                look = self._leap.next if self.n <= WHOLE_SAMPLES else self._leap.first
+                self.solvers.least_descent = min(self.solvers.least_descent, int(look))
             if self.team.max(float(task.start is not None)):
                 with self.running():
                     self._refresh()
@@ -221,6 +223,8 @@ class CpuEngine(Engine):
             self._complete_gradient()
             moved = leap.take(tol, means)
             self._doubt_gradient()
+            if moved:
+                self.solvers.after_leap(leap.next - done)
         self.solvers.pause_at = leap.next
         return moved
 

@@ -17,17 +17,20 @@ gradient by less than the proximal term does. If a model fails because s has bec
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import solve
 
 from ...inner import work
+from ...problems.base import Problem
 from ...problems.newton_direction import NoDirectionError, SystemSize
-from ...system.typing import FloatArray
+from ...system.shard import Shard
+from ...system.team import Team
+from ...system.typing import FloatArray, LabelArray
+from ..base import Selection
 from .pivoted_cholesky import Column, PivotedCholesky
 from .proximal_newton import Centre, ProximalModel
-from .state import State
 
 _LEFT = 0.5  # see above
 _LESS, _FREE = 0.05, 0.2  # F leaves so much of that, if it makes a leap longer by this share at most
@@ -45,10 +48,33 @@ _START_COLUMNS, _RIDGE = 100, 1e-2  # of the least squares fit that the first mo
 _SCALES = 2.0 ** np.arange(-3, 12)  # of that fit
 # Newton's method usually works on about so many of the samples, and on so many entries of each.
 _UNDECIDED, _ENTRIES = 0.2, 2.2
+_LOW_RANK, _EARLY = 0.2, 0.25  # of the samples; of the work of a leap if the rank is far below that
+_NEAR = 2.0  # times tol: descent will soon be done
 _AGAIN = 0.1  # of the work of a leap: the next one starts near its end
-_FIRST_LOOK = 64  # columns of a leap that would be worth its while, before anything is known of the kernel
+_FIRST_LOOK = 16  # columns of a leap that would be worth its while, before anything is known of the kernel
+_LOOKING = 0.01  # of the work that was done: columns that are only to see how the rest falls
 _LOOK = 8  # columns after which the fall of the rest says something of how it goes on
 _STEP_WORK = 800_000.0  # units of work that a step takes if the problem is tiny
+_ENTRY_WORK = 250.0  # and per sample and class: projections, faces, the exact gradient
+
+
+class Point(Protocol):
+    """A problem and a point of it: all samples of a fit, or those of a block (``block_leap.py``)."""
+
+    problem: Problem
+    shard: Shard
+    team: Team
+    m: int
+    y: LabelArray
+    C: FloatArray
+    alpha: FloatArray
+    G: FloatArray
+    dual: float
+    bias: FloatArray
+
+    def select(self, k: int, rank: str, stop: str, above: float, among: str, even: bool) -> Selection: ...
+
+    def place(self, alpha: FloatArray) -> None: ...
 
 
 class Means(NamedTuple):
@@ -62,21 +88,31 @@ class Means(NamedTuple):
 
 
 class Leap:
-    """The leaps of one fit: each is taken when the blocks before it have cost as much as it will."""
+    """The leaps of one fit: each is taken when the blocks before it have cost as much as it will.
 
-    def __init__(self, state: State, diagonal: FloatArray) -> None:
+    Newton's method is expected to work on the share ``undecided`` of the samples.
+    """
+
+    def __init__(self, state: Point, diagonal: FloatArray, undecided: float = _UNDECIDED) -> None:
         self.state, self._diagonal = state, diagonal
         self.shard, self.team = state.shard, state.team
         self._begun: PivotedCholesky | None = None
+        self._undecided = undecided
         self._share = 1.0  # of the usual work of a leap
         self._taken_at = 0.0  # work that had been done at the last leap
-        self._due = self.work(_FIRST_LOOK)  # after that
+        self._least_price = _EARLY
+        self._due = _EARLY * self.first  # after that
 
     @property
     def _factor(self) -> PivotedCholesky:
         if self._begun is None:
             self._begun = PivotedCholesky(self._diagonal, self.shard)
         return self._begun
+
+    @property
+    def first(self) -> float:
+        """The work of a leap, before anything is known of the kernel."""
+        return self.work(_FIRST_LOOK)
 
     @property
     def next(self) -> float:
@@ -91,8 +127,10 @@ class Leap:
         if self._due == np.inf:
             return False
         paid = self.team.agree(means.done) - self._taken_at
-        if paid < self._due or not self.state.select(1, "psi", "psi", tol, "all", False).above:
+        violation = self.team.agree(self._violation()) if paid >= self._due else 0.0
+        if violation <= tol:
             return False
+        self._least_price = _EARLY if violation > _NEAR * tol else 1.0
         factor, memory = self._factor, self._least(means.memory)
         rest = self._left_at(_LENGTH)
         while factor.left > rest:
@@ -100,13 +138,21 @@ class Leap:
                 self._due = np.inf
                 return False
             known = factor.rank >= _LOOK
-            self._due = self.work(factor.rank_that_leaves(rest) if known else factor.rank + 1)
-            if paid < self._due:
+            self._due = self._price(factor.rank_that_leaves(rest) if known else factor.rank + 1)
+            if paid < self._due and not (known and self._may_look(paid)):
                 return False
             factor.grow(means.column)
         self._grow(_LESS * rest, _FREE, memory, means.column)
-        self._due = self.work(factor.rank) if factor.rank else np.inf
+        self._due = self._price(factor.rank) if factor.rank else np.inf
         return paid >= self._due
+
+    def _may_look(self, paid: float) -> bool:
+        """Whether another column is cheap, though a leap seems not to pay: outliers come first.
+
+        While they do, the rest hardly falls, and says nothing of what will be left.
+        """
+        rank, n = self._factor.rank, self.shard.n
+        return paid >= self._price(rank + 1) and paid * _LOOKING >= n * rank * (rank / 2 + work.KERNEL_VALUE)
 
     def _left_at(self, length: float) -> float:
         """What may be left of the kernel's diagonal if a model has this length."""
@@ -149,7 +195,8 @@ class Leap:
                 length *= _SHORTER
             U = None if U is None else model.padded(found.U)
         self._share = _AGAIN
-        self._due = self.work(self._factor.rank) if moved else np.inf
+        usual = self._price(self._factor.rank)
+        self._due = usual if moved else max(usual, self._taken_at)  # after as much work as all before
         return moved
 
     def _model(self, memory: int) -> ProximalModel:
@@ -197,14 +244,22 @@ class Leap:
         least, scale = min(tried)
         return scale * aim - now if least < still else None
 
+    def _price(self, rank: float) -> float:
+        """The work after which a leap is taken: less than its own, if the rank is low.
+
+        Descent is slowest then, and models fail least. But near the end it would soon be done.
+        """
+        return self.work(rank) * float(np.clip(rank / (_LOW_RANK * self.shard.n), self._least_price, 1.0))
+
     def work(self, rank: float) -> float:
         """Units of work that a leap with a factor of this rank usually takes."""
-        step = 3.0 * self.shard.n * self.state.m * rank + min(self._system(rank).work)
-        return self._share * work.LEAP_STEPS * (_STEP_WORK + step / work.LEAP)
+        entries = self.shard.n * self.state.m
+        step = 3.0 * entries * rank + min(self._system(rank).work)
+        return self._share * work.LEAP_STEPS * (_STEP_WORK + _ENTRY_WORK * entries + step / work.LEAP)
 
     def _system(self, rank: float) -> SystemSize:
         """The size that Newton's systems usually have."""
-        m, samples = self.state.m, _UNDECIDED * self.shard.n
+        m, samples = self.state.m, self._undecided * self.shard.n
         members = np.full(m, _ENTRIES * samples / m)
         return SystemSize(members, _ENTRIES**2 * samples, samples, rank, self.state.problem.sums_to_zero)
 

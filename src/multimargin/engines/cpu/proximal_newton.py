@@ -30,7 +30,8 @@ from ...system.team import SOLO, Team
 from ...system.typing import FloatArray, LabelArray
 
 _ROOT = 0.1  # of φ' at the start of a step: small enough at its end
-_TRIALS = 10  # lengths per step
+_TRIALS = 30  # lengths per step
+_FAR, _MUCH_SHORTER = 3, 0.02  # after so many trials that were all too long, the next is so much shorter
 _LONGEST = 4.0
 _MIDDLE = 0.1  # a trial stays so far, as a share of the bracket, from its ends
 _LOOSE = 30.0  # the cheap bound of the error is at most about so many times too large
@@ -138,6 +139,9 @@ class ProximalModel:
                 if t >= _LONGEST:
                     break
                 t *= 2.0
+                continue
+            if trial >= _FAR and low[0] == 0.0:  # no sample was undecided, so that the direction had no scale
+                t *= _MUCH_SHORTER
                 continue
             width = high[0] - low[0]
             share = low[1] / (low[1] - high[1])

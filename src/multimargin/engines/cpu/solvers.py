@@ -20,6 +20,7 @@ from ...run.profile import Profile, timed
 from ...system.team import SOLO, Team
 from ...system.typing import FloatArray
 from ..base import EngineOptions, is_late
+from .block_leap import BlockLeap
 from .blocks import Blocks, LazyBlock, SampleBlock, StoreBlock
 from .state import State
 from .team_blocks import PartBlock, SharedBlock, TeamBlocks
@@ -43,15 +44,22 @@ class Solvers:
         self.work = 0  # so far, in the units of ``inner/work.py``
         self.least_descent = work.LEAST_DESCENT
         self.pause_at = math.inf  # work after which another method may take over
+        self._work_at_leap = 0  # work that had been done when another method moved all samples
         self._deadline = math.inf
         self.in_python: set[str] = set()  # names of solvers that have no native form
         self._work_at_finish = 0
+        self._block_leap: BlockLeap | None = None
         self._rng = np.random.default_rng(options.seed)
 
     def use(self, blocks: Blocks) -> None:
         """Solve blocks made by ``blocks`` from now on."""
         self.blocks = blocks
         self._kept_classes: _core.KeptClasses | None = None
+
+    def after_leap(self, due: float) -> None:
+        """Another method has moved all samples, and may do so again after this much work."""
+        self._work_at_leap = self.work
+        self.least_descent = int(min(self.least_descent, due))
 
     @property
     def progress(self) -> tuple[int, int, Any]:
@@ -162,20 +170,34 @@ class Solvers:
             finish = inner.finish.within(self.work - self._work_at_finish, memory)
             cheap = _VISITS // len(block.W)
             some, most = max(inner.max_sweeps // 3, cheap), max(inner.max_sweeps, cheap)
-            if some < most and not finish.fits(block, eps):
+            fits, leap = finish.fits(block, eps), self._leap_in(block)
+            if some < most and not fits and leap is None:
                 return self._sweeps(inner, block, eps, most)[0]
             updates, done = self._sweeps(inner, block, eps, some)
-            if done or block.late() or (some == most and not finish.fits(block, eps)):
+            if done or block.late():
+                return updates
+            fits = fits or finish.fits(block, eps)
+            if not fits and leap is None:
                 return updates
             # Sweeps leave the gradient of pairs that took no part as it was.
             moved = np.flatnonzero((block.alpha != alpha).any(axis=1))
             block.G[:] = G
             block.shift_gradient(moved, block.alpha[moved] - alpha[moved], memory)
-            finished = finish.solve(self.problem, block, eps, self._rng) > 0
+            finished = fits and finish.solve(self.problem, block, eps, self._rng) > 0
+            if not finished and leap is not None:
+                leap.take(block, eps, self.work, block.late)
             updates += self._sweeps(inner, block, eps, some)[0]
         if finished:
             self._work_at_finish = self.work
         return updates
+
+    def _leap_in(self, block: Block) -> BlockLeap | None:
+        """The leap within blocks, if the method has leaps and one may pay in this block."""
+        if not self.options.leap or not self.state.shard.alone:
+            return None
+        if self._block_leap is None:
+            self._block_leap = BlockLeap(self.state, self.blocks.budget.finisher_bytes)
+        return self._block_leap if self._block_leap.may_pay(block, self.work) else None
 
     def _sweeps(self, inner: CoordinateDescent, block: Block, eps: float, sweeps: int) -> tuple[int, bool]:
         """Up to so many sweeps: the updates made, and whether ``eps`` was reached."""
@@ -256,7 +278,8 @@ class Solvers:
         """What one descent may take; ``alone`` says that no other method would finish the block."""
         whole = block.movable == self.state.n and alone
         most = max(self.work, self.least_descent) * (work.WHOLE_PROBLEM if whole else 1)
-        return int(min(most, max(self.pause_at - self.work, 0.5 * self.work, self.least_descent)))
+        since = self.work - self._work_at_leap
+        return int(min(most, max(self.pause_at - self.work, 0.5 * since, self.least_descent)))
 
 
 def _exchange(block: Block) -> Callable[[FloatArray], FloatArray] | None:
