@@ -25,7 +25,7 @@ def blobs(n, m, d=4):
     [("c-svc", 1e-9, 1e6), ("crammer-singer", 1e-3, 1e5), ("weston-watkins", 1e-3, 1e5)],
 )
 def test_rows_become_float64_if_float32_does_not_suffice(machine, gamma, C):
-    X, y = blobs(2200, 2 if machine == "c-svc" else 3)
+    X, y = blobs(2100, 2 if machine == "c-svc" else 3)
     solver = replace(find_method("auto", "auto", machine), leap=False)  # a leap has an exact gradient
     model = KernelSVC(machine, C=C, gamma=gamma, solver=solver, time_limit=60).fit(X, y)
     assert model.status_.converged

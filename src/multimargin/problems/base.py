@@ -54,7 +54,9 @@ class Problem(ABC):
     coupled: ClassVar[bool] = True  # whether the classes of a sample are coupled
     sums_to_zero: ClassVar[bool] = True  # whether rows of α do
     one_sided: ClassVar[bool] = True  # whether α_r ≤ 0 for all classes r but the label
-    idle_without_loss: ClassVar[bool] = True  # whether samples without weight that do not violate have no loss
+    idle_without_loss: ClassVar[bool] = (
+        True  # whether samples without weight that do not violate have no loss
+    )
     balanced: ClassVar[bool] = False  # whether the machine itself has a free bias b and asks for Σ_i α_i = 0
 
     def __init__(self, m: int) -> None:

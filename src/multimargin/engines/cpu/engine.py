@@ -252,7 +252,14 @@ class CpuEngine(Engine):
             return False
         self.options = replace(self.options, dtype="float64")
         before = self.rows.computed, self.rows.cache.hits, self.rows.cache.evictions
-        del self.rows, self.blocks, self.solvers.blocks, self.steps.rows, self.steps.watch, self.steps.proof  # two may not fit
+        del (
+            self.rows,
+            self.blocks,
+            self.solvers.blocks,
+            self.steps.rows,
+            self.steps.watch,
+            self.steps.proof,
+        )  # two may not fit
         self._make_rows(self.options)
         self.rows.computed, self.rows.cache.hits, self.rows.cache.evictions = before
         self._make_blocks(self.options)

@@ -70,7 +70,9 @@ class KernelValues(ABC):
         self.task, self.shard, self.guests, self.n_threads = task, shard, guests, options.n_threads
         self.n, self.width = shard.n, shard.count  # samples of all, and of this process
         self.dtype = value_dtype(task, options, self.n)
-        self.row_dtype = FIXED_POINT if self._rows_are_fixed_point(options) else self.dtype  # if they are kept
+        self.row_dtype = (
+            FIXED_POINT if self._rows_are_fixed_point(options) else self.dtype
+        )  # if they are kept
 
     def _rows_are_fixed_point(self, options: EngineOptions) -> bool:
         """Only coordinate descent over a growing set takes its blocks from rows of fixed-point numbers."""

@@ -65,11 +65,14 @@ class Proof:
         self._length[:] = 0.0
         self._known = None
 
+    def error(self) -> float:
+        """A bound of the error of every entry of G that is up to date."""
+        length = self._length + (0.0 if self.watch is None else self.watch.length())
+        return self._per_length * float(length.max(initial=0.0))
+
     def undecided(self) -> IntArray | None:
         """The samples held here whose rows must be computed, by their numbers; None if all of them."""
-        state, watch = self.state, self.watch
-        length = self._length + (0.0 if watch is None else watch.length())
-        error = 2.0 * self._per_length * float(length.max(initial=0.0))
+        state, watch, error = self.state, self.watch, 2.0 * self.error()
         if not state.problem.idle_without_loss or not math.isfinite(error) or (watch and watch.is_stale):
             return None
         slack = np.empty(state.shard.count)

@@ -110,9 +110,9 @@ void extend(const WritableKernelRows& K, Index old, const KernelRows& rows, cons
   const Index count = length(members);
   require(0 <= old && old <= count && count <= length(K) && count <= length(K, 1), "K has no room for all members");
   require(length(slots) == count - old, "slots must have one row for each new member");
-  const bool fixed = K.dtype() == nb::dtype<std::uint16_t>();
-  require(K.stride(1) == 1 && (fixed || K.dtype() == rows.dtype()),
-          "K must have contiguous rows, and the dtype of rows or uint16");
+  const bool fixed = K.dtype() == nb::dtype<std::uint16_t>(), from_fixed = rows.dtype() == nb::dtype<std::uint16_t>();
+  require(K.stride(1) == 1 && (fixed || K.dtype() == rows.dtype() || (from_fixed && K.dtype() == nb::dtype<float>())),
+          "K must have contiguous rows, and the dtype of rows, uint16, or float32 if rows are uint16");
   check_ids(slots, length(rows), "slots must be rows of rows");
   check_ids(members, length(rows, 1), "members must be columns of rows");
   const int threads = checked_threads(n_threads);
@@ -120,7 +120,8 @@ void extend(const WritableKernelRows& K, Index old, const KernelRows& rows, cons
     const auto extend_as = [&]<class S>(S* values) {
       extend_block(values, K.stride(0), old, first, stride, slots.data(), members.data(), count, threads);
     };
-    fixed ? extend_as(static_cast<Fixed16*>(K.data())) : extend_as(static_cast<T*>(K.data()));
+    using Plain = std::conditional_t<std::is_same_v<T, Fixed16>, float, T>;
+    fixed ? extend_as(static_cast<Fixed16*>(K.data())) : extend_as(static_cast<Plain*>(K.data()));
   });
 }
 

@@ -18,7 +18,8 @@ void retain_block(T* K, Index stride, const Index* kept, Index count) {
 }
 
 // K[p, j] = K[j, p] = rows[slots[p - old], members[j]] for the new members p = old..count-1 and all j.
-// K and rows have rows K_stride and row_stride apart. K may have fixed-point values, made from floating-point rows.
+// K and rows have rows K_stride and row_stride apart. K may have fixed-point values, made from floating-point rows, or
+// the other way round.
 template <class S, class T>
 void extend_block(S* K, Index K_stride, Index old, const T* rows, Index row_stride, const Index* slots,
                   const Index* members, Index count, int n_threads) {
