@@ -1,4 +1,4 @@
-"""Proofs that compute only what is undecided: the bound of errors, and what an error that breaks it would do."""
+"""Proofs that compute only what is undecided: the bound of errors, and what errors beyond it would do."""
 
 import numpy as np
 import pytest

@@ -36,8 +36,8 @@ Table = Callable[[IntArray, int], np.ndarray]
 def fixed_point_serves(task: Task, largest_cost: float) -> bool:
     """Whether kernel values may be 16-bit fixed-point numbers: they must be between 0 and 1.
 
-    Errors of a block do not add up from round to round, and those of kernel rows end with a proof. But with large
-    costs a round would gain little.
+    Errors of a block do not add up from round to round, and those of kernel rows end with a proof. But with
+    large costs a round would gain little.
     """
     bounded = task.kernel.native in ("rbf", "laplacian") and task.offset == 0
     return bounded and largest_cost <= LARGE_COST

@@ -1,14 +1,15 @@
 """A proof: the rows of G that matter, computed from alpha in float64.
 
-A sample without weight matters to a certificate only if it violates its conditions. Between proofs its row of G
-is the sum of the steps, with rounded kernel values and sums in single precision:
+A sample without weight matters to a certificate only if it violates its conditions. Between proofs its row
+of G is the sum of the steps, with rounded kernel values and sums in single precision:
 
-    |error of G_ir| ≤ (ε + u N) L_r,    L_r = Σ over all steps |δ_jr|
+    |error of G_ir| ≤ (ε + u (N + 2)) L_r,    L_r = Σ over all steps |δ_jr|
 
-ε bounds the error of a kernel value that the loop uses, N is how many products are summed in single precision, u is
-the unit roundoff of float32. Conditions compare two classes. So if the slack of a sample is above twice this bound,
-the sample does not violate at the exact G either. Its violation, its loss and its part of the gap are then exactly
-zero, and no more needs to be known of it. All other rows are computed in float64.
+ε bounds the error of a kernel value that the loop uses. N products at most are summed in single precision, of
+unit roundoff u; the other two roundings are those of a coefficient and of a product. Conditions compare two
+classes. So if the slack of a sample is above twice this bound, the sample does not violate at the exact G
+either. Its violation, its loss and its part of the gap are then exactly zero, and no more needs to be known
+of it. All other rows are computed in float64.
 
 A second proof adds only the steps since the first one to the rows that were exact there, again in float64.
 """
@@ -29,7 +30,7 @@ from .state import State
 from .watch import Watch
 
 _UNIT = 2.0**-24  # u
-# ε: the roundings of the argument of exp (x e^-x is below 0.37), of exp, and of the result come to 5 u at most.
+# ε: the roundings of the argument of exp (x e^-x is below 0.37), of exp and of the result are 5 u at most.
 _VALUE_ERROR = 16 * _UNIT
 _FIXED_POINT_ERROR = 0.5 / 65535
 

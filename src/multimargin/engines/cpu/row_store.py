@@ -115,8 +115,8 @@ class RowStore:
     def scores(self, ids: IntArray, coef: FloatArray, here: IntArray | None = None) -> FloatArray:
         """Σ_j K(x_i, x_j) coef_j over ``ids`` for samples i of this process, in float64.
 
-        ``here`` are the numbers of these samples; all if None. Cached rows serve if they are as good as float64
-        ones.
+        ``here`` are the numbers of these samples; all if None. Cached rows serve if they are as good as
+        float64 ones.
         """
         if not len(ids):
             return np.zeros((self.width if here is None else len(here), coef.shape[1]))
