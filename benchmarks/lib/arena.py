@@ -92,12 +92,14 @@ class Arena:
         *,
         judged: bool = True,
         callgrind: bool = False,
+        cold: bool = False,
     ) -> None:
         self.views = views
         self.contenders = {contender.name: contender for contender in contenders}
         self.threads = threads
         self.judged = judged  # whether models are judged; if not, only times and facts are known
         self.callgrind = callgrind  # whether everyone runs under callgrind, to count instructions
+        self.cold = cold  # whether every fit is the first one of a fresh process
         self.absent: dict[str, str] = {}  # who takes no part, and why
         self._workers: dict[str, Worker] = {}
 
@@ -113,7 +115,7 @@ class Arena:
                 self.absent[name] = reason
         for name in self._workers:
             try:
-                self._warm_up(name)
+                self._prepare(name)
             except WithdrawnError as error:
                 self.absent[name] = str(error)
         return self
@@ -173,9 +175,10 @@ class Arena:
             result.disagreeing = int(np.sum(labels != result.labels))
 
     def _fit(self, name: str, C: float, cap: float | None, changes: dict[str, Any]) -> dict[str, Any]:
-        if self._workers[name].ended:  # it was too slow at another point
+        if self.cold or self._workers[name].ended:  # it may have been too slow at another point
+            self._workers[name].close()
             self._start(name)
-            self._warm_up(name)
+            self._prepare(name)
         return self._workers[name].ask("fit", limit=cap, **self._parameters(name, C, changes))
 
     def _judge(self, result: Result, C: float, changes: dict[str, Any]) -> None:
@@ -205,9 +208,12 @@ class Arena:
         file = self._file(f"{contender.view}.npz")
         self._workers[name] = Worker(contender, file, self.threads, self.callgrind)
 
-    def _warm_up(self, name: str) -> None:
-        """A small fit, so that nobody's time has imports in it."""
-        self._workers[name].ask("warm_up", limit=STARTING, **self._parameters(name, 1.0, {}))
+    def _prepare(self, name: str) -> None:
+        """Import and load the data; unless first fits are asked for, make a small fit before."""
+        if self.cold:
+            self._workers[name].ask("load", limit=STARTING)
+        else:
+            self._workers[name].ask("warm_up", limit=STARTING, **self._parameters(name, 1.0, {}))
 
     def _parameters(self, name: str, C: float, changes: dict[str, Any]) -> dict[str, Any]:
         contender = self.contenders[name]

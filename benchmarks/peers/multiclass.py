@@ -6,6 +6,9 @@ CSR); peers get the dense form, which is the faster for them, and those with a k
 Models are judged here: accuracy on the test rows for all; violation, primal, dual and gap in float64 from
 the coefficients for the Crammer-Singer machines. A peer that cannot run here is skipped, with a reason.
 
+If there is a bar for first fits, these are measured too: every fit in a fresh process that has imported its
+package and loaded the data, and has fitted nothing yet.
+
 "The floor" is one float32 product and exp for every kernel value between the final support vectors and all
 training rows, with as many threads, and nothing else (lib/floor.py).
 
@@ -20,9 +23,9 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from benchmarks.lib.arena import Limits, Result, View, race
+from benchmarks.lib.arena import Arena, Limits, Result, View, race
 from benchmarks.lib.bars import check_certified, check_ratio, said, seconds
-from benchmarks.lib.contenders import CONTENDERS, OURS, STORED, Contender
+from benchmarks.lib.contenders import CONTENDERS, OURS, STORED, SVC, Contender
 from benchmarks.lib.floor import Floor
 from benchmarks.lib.plot import draw_bars
 from benchmarks.lib.report import Report, Table, options
@@ -120,6 +123,20 @@ def check(report: Report, entry: Entry, results: dict[str, Result]) -> None:
             )
 
 
+def check_first_fits(report: Report, entry: Entry, args) -> None:
+    """The bars of first fits: every fit in a fresh process, which has imported and loaded the data before."""
+    C, views = entry.views(SHORT_TEST_ROWS)
+    names = [name for name in (OURS, STORED, SVC) if name != STORED or entry.stored is not None]
+    limits = Limits(args.repeats, args.patience, args.cap, at_least=0.0, threads=args.threads)
+    with Arena(views, [CONTENDERS[name] for name in names], args.threads, cold=True) as arena:
+        results = arena.measure(C, limits)
+    for name in names[:-1]:
+        text = f"{entry.name}, first fit" if name == OURS else f"{entry.name}, stored, first fit"
+        check_certified(report, text, results[name])
+        check_ratio(report, text, results[name], results[SVC], entry.cold[SVC])
+        report.keep("first fits", {"data": entry.name, **results[name].record()})
+
+
 def main() -> int:
     parser = options(__doc__, repeats=3)
     parser.add_argument(
@@ -143,6 +160,8 @@ def main() -> int:
     for entry in entries:
         results = measure(entry, report, args)
         check(report, entry, results)
+        if entry.cold is not None and not args.contenders:
+            check_first_fits(report, entry, args)
         groups[entry.name] = {result.name: result.best for result in results.values() if result.seconds}
     draw_bars(report, "multiclass", groups, "seconds")
     return report.finish()

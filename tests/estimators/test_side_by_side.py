@@ -72,6 +72,8 @@ KINDS = (NotFittedError, TypeError, AttributeError, ValueError)  # of errors; th
 MARGIN = 0.03
 WIDER = {  # margins where the machines themselves differ
     # The kernel is not positive semidefinite. SVC fits every pair of classes by itself; ours is one problem.
+    # It has several stationary points, and the order of updates decides which one is found.
+    ("SVC", "kernel: sigmoid"): 0.12,
     ("SVC", "accuracy at defaults: iris, sigmoid"): 0.1,
     ("SVC", "accuracy at defaults: digits, sigmoid"): 0.05,
     ("SVC", "accuracy at defaults: blobs, sigmoid"): 0.35,

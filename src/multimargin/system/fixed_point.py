@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-
-from .typing import FloatArray
+import numpy.typing as npt
 
 FIXED_POINT = np.dtype(np.uint16)
 _ONE = 65535
@@ -21,10 +20,11 @@ def encoded(values: np.ndarray, dtype: np.dtype[np.generic]) -> np.ndarray:
     return np.asarray(np.floor(np.clip(values, 0.0, 1.0) * _ONE + 0.5), dtype=dtype)
 
 
-def decoded(values: np.ndarray) -> FloatArray:
-    """Stored kernel values in float64.
+def decoded(values: np.ndarray, dtype: npt.DTypeLike = np.float64) -> np.ndarray:
+    """Stored kernel values as floating-point numbers.
 
     >>> decoded(encoded(np.array([0.0, 1.0]), FIXED_POINT))
     array([0., 1.])
     """
-    return values / _ONE if values.dtype == FIXED_POINT else values.astype(np.float64)
+    fixed = values.dtype == FIXED_POINT
+    return np.divide(values, _ONE, dtype=dtype) if fixed else values.astype(dtype, copy=False)

@@ -79,9 +79,9 @@ class KernelValues(ABC):
         inner, task = options.inner, self.task
         able = inner is not None and options.lazy_blocks and task.problem.name in inner.fixed_point
         single = options.dtype == "auto" and self.dtype == np.float32
-        if not (able and single and self.shard.alone and options.tol >= FIXED_POINT_TOL):
+        if not (able and single and options.tol >= FIXED_POINT_TOL):
             return False
-        return fixed_point_serves(task, float(task.C.max(initial=0.0)))
+        return fixed_point_serves(task, task.team.max(float(task.C.max(initial=0.0))))
 
     def one_blas_thread(self) -> AbstractContextManager[Any]:
         """For products inside of our threads; with native values, the whole run has one BLAS thread."""

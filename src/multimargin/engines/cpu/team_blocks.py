@@ -26,7 +26,7 @@ from ... import _core
 from ...inner.base import InnerSolver
 from ...inner.block import Block
 from ...run.profile import timed
-from ...system.fixed_point import FIXED_POINT, encoded
+from ...system.fixed_point import FIXED_POINT, decoded, encoded
 from ...system.shard import Shard
 from ...system.typing import FloatArray, IntArray
 from .blocks import Blocks
@@ -196,7 +196,7 @@ class TeamBlocks(Blocks):
                 values = np.empty((len(part), len(here)), dtype=self.dtype)
                 for store, slots, which in self.rows.visit(part):
                     for place, slot in zip(which, slots, strict=True):
-                        np.take(store[slot], here, out=values[place], mode="clip")
+                        values[place] = decoded(np.take(store[slot], here), self.dtype)
                 rows = self._shard.take_columns(members, values)
             else:
                 rows = self._columns_of_all(members, part)

@@ -172,12 +172,13 @@ struct RowSource {
   // Calls work(first value of K, PartialRows) for the dtypes of K and store.
   template <class Work>
   auto visit(Work work) const {
-    return with_rows(store, [&]<class S>(const S* first, Index stride) {
+    return with_stored_rows(store, [&]<class S>(const S* first, Index stride) {
+      using Plain = std::conditional_t<std::is_same_v<S, Fixed16>, float, S>;
       const auto as = [&]<class T>(T* values) {
         return work(values, PartialRows<T, S>(values, K.stride(0), rows(), width(), known.data(), first, stride,
                                               slots.data(), columns.data(), places.data(), diag.data()));
       };
-      return is_fixed() ? as(static_cast<Fixed16*>(K.data())) : as(static_cast<S*>(K.data()));
+      return is_fixed() ? as(static_cast<Fixed16*>(K.data())) : as(static_cast<Plain*>(K.data()));
     });
   }
 

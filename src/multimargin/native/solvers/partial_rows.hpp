@@ -24,11 +24,13 @@ class PartialRows {
     if (known == width_) return;
     T* row = K_ + i * stride_;
     gather_row(store_ + slots_[i] * store_stride_, columns_.data() + known, width_ - known, row + known);
-    if (column_of_[i] >= known) row[column_of_[i]] = to_stored<T>(static_cast<S>(diag_[column_of_[i]]));
+    if (column_of_[i] >= known) row[column_of_[i]] = to_stored<T>(static_cast<Value>(diag_[column_of_[i]]));
     known_[i] = width_;
   }
 
  private:
+  using Value = std::conditional_t<std::is_same_v<S, Fixed16>, float, S>;
+
   T* K_;
   Index stride_, width_;
   Index* known_;
