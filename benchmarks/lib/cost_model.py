@@ -59,7 +59,7 @@ class Counts:
     converted: float  # rows of X that a rank of a team brings into native form
     samples: float  # different ones in all working sets
     support: float
-    proofs: float
+    proofs: float  # in which the coefficients of all support vectors are needed
     inner: float  # inner iterations of all other blocks
 
     @classmethod
@@ -81,7 +81,7 @@ class Counts:
             inner=inner,
             descent=fit["inner"] - inner,
             converted=fit["converted"],
-            proofs=fit.total("proof_values") / (n * support),
+            proofs=fit["proof_samples"] / support,
             **{name: fit[name] for name in same},
         )
 

@@ -31,6 +31,7 @@ class Tally:
     values: int = 0  # kernel values computed, beside those of exact scores
     row_values: int = 0  # of these, the ones of kernel rows; known at the end
     proof_values: int = 0  # kernel values of exact scores
+    proof_samples: int = 0  # whose coefficients were needed for them
     updated: int = 0  # rows times samples of gradient updates
     selections: int = 0
     asked: int = 0  # samples that selections asked for
@@ -116,8 +117,9 @@ def tallied() -> Iterator[Tally]:
     def block(_: Any, __: Any, rows: Any, ___: Any, first: int, last: int, *____: Any) -> None:
         tally.values += len(rows) * (last - first)
 
-    def scores(rows: RowStore, ids: Any, _: Any) -> None:
-        tally.proof_values += len(ids) * rows.width
+    def scores(rows: RowStore, ids: Any, _: Any, here: Any = None) -> None:
+        tally.proof_values += len(ids) * (rows.width if here is None else len(here))
+        tally.proof_samples += len(ids)
         tally.converted += len(ids)
 
     def update(G: Any, _: Any, slots: Any, *__: Any) -> None:
