@@ -27,4 +27,4 @@ def decoded(values: np.ndarray, dtype: npt.DTypeLike = np.float64) -> np.ndarray
     array([0., 1.])
     """
     fixed = values.dtype == FIXED_POINT
-    return np.divide(values, _ONE, dtype=dtype) if fixed else values.astype(dtype, copy=False)
+    return np.divide(values, _ONE, dtype=dtype) if fixed else values.astype(dtype)
