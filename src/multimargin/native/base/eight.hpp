@@ -9,13 +9,26 @@ namespace multimargin::inline base {
 class Eight {
  public:
   static constexpr Index count = 8;
+#if defined(__GNUC__)
+  typedef double Vector __attribute__((vector_size(count * sizeof(double))));
+#else
+  using Vector = std::array<double, count>;
+#endif
 
   MULTIMARGIN_INLINE Eight() = default;
   MULTIMARGIN_INLINE explicit Eight(double x) {
     for (Index l = 0; l < count; ++l) v_[l] = x;
   }
+  MULTIMARGIN_INLINE explicit Eight(const Vector& v) : v_(v) {}
   MULTIMARGIN_INLINE explicit Eight(const double* x) { std::memcpy(&v_, x, sizeof(v_)); }
   MULTIMARGIN_INLINE void store(double* x) const { std::memcpy(x, &v_, sizeof(v_)); }
+
+  // values[at[l]] in lane l.
+  template <class T>
+  static MULTIMARGIN_INLINE Eight gathered(const T* values, const std::int32_t* at) {
+    const auto x = [=](Index l) MULTIMARGIN_INLINE_LAMBDA { return static_cast<double>(values[at[l]]); };
+    return Eight(Vector{x(0), x(1), x(2), x(3), x(4), x(5), x(6), x(7)});
+  }
 
   MULTIMARGIN_INLINE double operator[](Index lane) const { return v_[lane]; }
   MULTIMARGIN_INLINE void set(Index lane, double x) { v_[lane] = x; }
@@ -32,7 +45,6 @@ class Eight {
   }
 
  private:
-  typedef double Vector __attribute__((vector_size(count * sizeof(double))));
   Vector v_ = {};
 #else
   MULTIMARGIN_INLINE Eight& operator+=(const Eight& x) { return each([&](Index l) { v_[l] += x.v_[l]; }); }
@@ -49,7 +61,7 @@ class Eight {
     for (Index l = 0; l < count; ++l) step(l);
     return *this;
   }
-  double v_[count] = {};
+  Vector v_ = {};
 #endif
 };
 
@@ -66,5 +78,6 @@ MULTIMARGIN_INLINE Eight if_above(const Eight& a, const Eight& b, const Eight& x
 }
 
 MULTIMARGIN_INLINE Eight larger(const Eight& a, const Eight& b) { return if_above(a, b, a, b); }
+MULTIMARGIN_INLINE Eight smaller(const Eight& a, const Eight& b) { return if_above(b, a, a, b); }
 
 }  // namespace multimargin::base

@@ -8,6 +8,7 @@
 // template argument.
 #pragma once
 
+#include "base/eight.hpp"
 #include "base/counts.hpp"
 #include "base/reduce.hpp"
 #include "machines/machine.hpp"
@@ -131,11 +132,8 @@ class CrammerSinger {
   static void lift(Index, Index, double*) {}
   static void lower(Index, Index, double*) {}
 
-  // psi of the largest gradient of a variable that may fall, and the smallest of one that may rise.
-  template <class Number>
-  static MULTIMARGIN_INLINE Number worst(const Number& top, const Number& low, const Number& /*own*/) {
-    return top - low;
-  }
+  // psi of eight rows, by the largest gradient of a variable that may fall, and the smallest of one that may rise.
+  static MULTIMARGIN_INLINE Eight worst(const Eight& top, const Eight& low, const Eight& /*own*/) { return top - low; }
 
   // How far a variable may rise (its z) and fall.
   static double rise(double alpha, bool own, double C) { return own ? C - alpha : -alpha; }

@@ -8,6 +8,7 @@
 // them hold -beta_r and, for the own class, alpha_y.
 #pragma once
 
+#include "base/eight.hpp"
 #include "machines/box.hpp"
 #include "machines/clipped_sum.hpp"
 #include "machines/machine.hpp"
@@ -123,13 +124,12 @@ class WrongClassMachine {
         if (r != y) row[r] += row[y];
   }
 
-  // The violation, given the largest gradient of a variable that may fall, the smallest of one that may rise, and that
-  // of the own class, which may do both.
-  template <class Number>
+  // The violation of eight listed rows, given the largest gradient of a variable that may fall, the smallest of one
+  // that may rise, and that of the own class, which may do both.
+  static MULTIMARGIN_INLINE Eight worst(const Eight& top, const Eight& low, const Eight& own)
     requires(!kSharesMean)
-  static MULTIMARGIN_INLINE Number worst(const Number& top, const Number& low, const Number& own) {
-    const Number fall = top - own, rise = own - low;
-    return fall > rise ? fall : rise;
+  {
+    return larger(top - own, own - low);
   }
 
   // How far a variable of a listed row may rise and fall.

@@ -15,15 +15,14 @@ namespace multimargin::solvers {
 
 using namespace machines;
 
-// Solves the subproblem in place. Visits the rows in shuffled sweeps and gives those with a violation above a threshold
-// to Machine::minimise (CS01, Figure 2, step 2, in sweeps as in Blondel et al., Algorithm 1). Ends when a sweep over
-// all rows at threshold eps updates nothing, after max_sweeps, or with the sweep that reaches most_work. In the first
+// Solves the subproblem in place. A sweep looks at all rows, and gives those with a violation above a threshold to
+// Machine::minimise, in shuffled order (CS01, Figure 2, step 2, in sweeps as in Blondel et al., Algorithm 1). Ends when
+// a sweep at threshold eps updates nothing, after max_sweeps, or with the sweep that reaches most_work. In the first
 // case the violation is at most eps, unless float64 cannot resolve the steps.
 //
 // The threshold is eps. If staged, it starts at half the largest violation and is multiplied by 0.3 per stage, down to
-// eps. A stage is one sweep over all rows, then sweeps over the rows that were not exactly optimal (most rows with
-// alpha_i = 0 are). It ends when a sweep updates hardly any row, or after kStageSweeps: under frank-wolfe the violation
-// of a class with a small z_r hardly falls, and must not hold up all other rows.
+// eps. A stage ends when a sweep updates hardly any row, or after kStageSweeps: under frank-wolfe the violation of a
+// class with a small z_r hardly falls, and must not hold up all other rows.
 //
 // With `faces`, sweeps alternate with conjugate gradients over the free variables (face.hpp), as soon as those take no
 // longer than the sweeps since the last. With `spans`, they alternate with steps over what they did (span_step.hpp).
@@ -43,7 +42,7 @@ class CoordinateDescent {
   CoordinateDescent& operator=(const CoordinateDescent&) = delete;
 
   DescentResult run() {
-    if constexpr (kScans) scan_.emplace(b_.C, variables_);
+    scan_.emplace(b_.C, variables_);
     DescentResult result{.violation = largest_violation()};
     double threshold = o_.staged ? std::max(o_.eps, 0.5 * result.violation) : o_.eps;
     while (result.violation > o_.eps && result.sweeps < o_.max_sweeps && !is_over(result)) {
@@ -87,16 +86,14 @@ class CoordinateDescent {
     return first;
   }
 
-  // Looks at all rows, and updates those above the threshold in shuffled order, unless the others have brought them
-  // below it meanwhile; returns the updates. A look takes a fraction of a visit in shuffled order, and of 17 looks only
-  // one leads to an update (letter).
+  // Looks at all rows, and updates those above the threshold in shuffled order, unless others have brought them below
+  // it meanwhile. Returns the updates.
   Index sweep(double threshold, DescentResult& result) {
     bool moved = false;  // all samples may have
     if (o_.faces) moved |= face_.step(b_, variables_, machine_, threshold, result, interrupt_);
     if (o_.spans) moved |= span_.step(b_, variables_, machine_, result, o_.eps);
-    if constexpr (kScans)
-      if (moved) scan_->refresh_all(variables_);
-    look(threshold);
+    if (moved) scan_->refresh_all(variables_);
+    scan_->find(variables_.gradient().data(), threshold, order_);
     result.work += kWorkOfLook * b_.q;
     const auto listed = std::ssize(order_);
     random_.shuffle(order_.data(), listed);
@@ -111,14 +108,6 @@ class CoordinateDescent {
     return updates;
   }
 
-  // Lists the rows above the threshold.
-  void look(double threshold) {
-    if constexpr (kScans) return scan_->find(variables_.gradient().data(), threshold, order_);
-    order_.clear();
-    for (Index i = 0; i < b_.q; ++i)
-      if (violation(i) > threshold) order_.push_back(i);
-  }
-
   // The one-sample solve of the row that violation() has read.
   bool update(Index i, Index& work) {
     const Index count = variables_.count(i);
@@ -126,14 +115,11 @@ class CoordinateDescent {
     double* next = row_.data() + 2 * b_.m;
     if (!solve_row(machine_, G, alpha, b_.diag[i], variables_.own(i), b_.C[i], count, next)) return false;
     const Index written = variables_.write(i, next);
-    if constexpr (kScans) scan_->refresh(variables_, i);
+    scan_->refresh(variables_, i);
     work += kWorkOfUpdate + written;
     interrupt_.poll(written);
     return true;
   }
-
-  using Scan = LaneScan<Machine, Variables>;
-  static constexpr bool kScans = kHasScanLanes;
 
   Subproblem<T> b_;
   DescentOptions o_;
@@ -143,7 +129,7 @@ class CoordinateDescent {
   Variables variables_;
   FaceSteps<Machine, T> face_;
   SpanStep<Machine, T, Real> span_;
-  std::optional<Scan> scan_;  // if the compiler allows
+  std::optional<LaneScan<Machine, Variables>> scan_;  // while it runs
   std::vector<Index> order_;  // rows to update
   std::vector<double> row_;   // of one sample: gradient, alpha, new alpha
 };

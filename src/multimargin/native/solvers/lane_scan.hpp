@@ -5,6 +5,7 @@
 // side. Whether a variable may fall or rise is a penalty of 0 or infinity, so that there are no branches.
 #pragma once
 
+#include "base/eight.hpp"
 #include "base/reduce.hpp"
 #include "machines/machine.hpp"
 #include "solvers/subproblem.hpp"
@@ -13,15 +14,7 @@ namespace multimargin::solvers {
 
 using namespace machines;
 
-inline constexpr Index kScanLanes = 8;
-
-#if defined(__GNUC__)
-inline constexpr bool kHasScanLanes = true;
-typedef double ScanLanes __attribute__((vector_size(kScanLanes * sizeof(double))));
-#else
-inline constexpr bool kHasScanLanes = false;  // vectors with operators are an extension of GCC and Clang
-struct ScanLanes;
-#endif
+inline constexpr Index kScanLanes = Eight::count;
 
 template <class Machine, class Variables>
 class LaneScan {
@@ -88,31 +81,21 @@ class LaneScan {
     groups_.push_back(group);
   }
 
-  static MULTIMARGIN_INLINE ScanLanes gather(const Real* G, const std::int32_t* at) {
-    return ScanLanes{G[at[0]], G[at[1]], G[at[2]], G[at[3]], G[at[4]], G[at[5]], G[at[6]], G[at[7]]};
-  }
-  static MULTIMARGIN_INLINE ScanLanes load(const double* values) {
-    ScanLanes lanes;
-    std::memcpy(&lanes, values, sizeof(lanes));
-    return lanes;
-  }
-
   static MULTIMARGIN_CLONES Index find_in(const Group* groups, Index count, const std::int32_t* gradients,
                                           const double* falls, const double* rises, const Real* G, double threshold,
                                           Index* found) {
     Index number = 0;
     for (const Group* group = groups; group != groups + count; ++group) {
       Index at = group->first;
-      const ScanLanes first = gather(G, gradients + at);
-      ScanLanes top = first - load(falls + at), low = first + load(rises + at);
+      const Eight first = Eight::gathered(G, gradients + at);
+      Eight top = first - Eight(falls + at), low = first + Eight(rises + at);
       for (Index c = 1; c < group->slots; ++c) {
         at += kScanLanes;
-        const ScanLanes g = gather(G, gradients + at);
-        const ScanLanes fall = g - load(falls + at), rise = g + load(rises + at);
-        top = fall > top ? fall : top;
-        low = rise < low ? rise : low;
+        const Eight g = Eight::gathered(G, gradients + at);
+        top = larger(g - Eight(falls + at), top);
+        low = smaller(g + Eight(rises + at), low);
       }
-      const ScanLanes worst = Machine::worst(top, low, gather(G, group->own));
+      const Eight worst = Machine::worst(top, low, Eight::gathered(G, group->own));
       for (Index l = 0; l < kScanLanes; ++l) {
         found[number] = group->samples[l];
         number += worst[l] > threshold;
