@@ -15,10 +15,13 @@ namespace multimargin::solvers {
 
 using namespace machines;
 
-// Solves the subproblem in place. A sweep looks at all rows, and gives those with a violation above a threshold to
-// Machine::minimise, in shuffled order (CS01, Figure 2, step 2, in sweeps as in Blondel et al., Algorithm 1). Ends when
-// a sweep at threshold eps updates nothing, after max_sweeps, or with the sweep that reaches most_work. In the first
-// case the violation is at most eps, unless float64 cannot resolve the steps.
+// Solves the subproblem in place. A sweep gives the rows with a violation above a threshold to Machine::minimise, in
+// shuffled order (CS01, Figure 2, step 2, in sweeps as in Blondel et al., Algorithm 1). Ends when a sweep over all rows
+// at threshold eps updates nothing, after max_sweeps, or with the sweep that reaches most_work. In the first case the
+// violation is at most eps, unless float64 cannot resolve the steps.
+//
+// If gradients are float, a sweep first lists the rows above the threshold (lane_scan.hpp). Otherwise it visits them
+// all: on badly conditioned problems, which have double, a list needs several times the updates.
 //
 // The threshold is eps. If staged, it starts at half the largest violation and is multiplied by 0.3 per stage, down to
 // eps. A stage ends when a sweep updates hardly any row, or after kStageSweeps: under frank-wolfe the violation of a
@@ -42,7 +45,7 @@ class CoordinateDescent {
   CoordinateDescent& operator=(const CoordinateDescent&) = delete;
 
   DescentResult run() {
-    scan_.emplace(b_.C, variables_);
+    if (std::is_same_v<Real, float>) scan_.emplace(b_.C, variables_);
     DescentResult result{.violation = largest_violation()};
     double threshold = o_.staged ? std::max(o_.eps, 0.5 * result.violation) : o_.eps;
     while (result.violation > o_.eps && result.sweeps < o_.max_sweeps && !is_over(result)) {
@@ -59,7 +62,7 @@ class CoordinateDescent {
  private:
   static constexpr Index kStageSweeps = 100;
   // In the time of a multiply-add: looking at a row, and solving one.
-  static constexpr Index kWorkOfLook = 50, kWorkOfUpdate = 960;
+  static constexpr Index kWorkOfVisit = 160, kWorkOfUpdate = 800;
   static constexpr Index kAhead = 2;  // updates: so early kernel rows are fetched from memory
 
   bool is_over(const DescentResult& result) const { return result.work >= o_.most_work || interrupt_.late(); }
@@ -80,21 +83,47 @@ class CoordinateDescent {
   // Sweeps until one makes at most `few` updates, or the total of sweeps is `last`, or the work is most_work. Returns
   // the updates of the first sweep.
   Index stage(double threshold, Index few, Index last, DescentResult& result) {
+    order_.resize(b_.q);
+    std::iota(order_.begin(), order_.end(), Index{0});
     const Index first = sweep(threshold, result);
     Index updates = first;
     while (updates > few && result.sweeps < last && !is_over(result)) updates = sweep(threshold, result);
     return first;
   }
 
-  // Looks at all rows, and updates those above the threshold in shuffled order, unless others have brought them below
-  // it meanwhile. Returns the updates.
   Index sweep(double threshold, DescentResult& result) {
     bool moved = false;  // all samples may have
     if (o_.faces) moved |= face_.step(b_, variables_, machine_, threshold, result, interrupt_);
     if (o_.spans) moved |= span_.step(b_, variables_, machine_, result, o_.eps);
-    if (moved) scan_->refresh_all(variables_);
+    if (scan_ && moved) scan_->refresh_all(variables_);
+    const Index updates = scan_ ? update_listed(threshold, result) : update_visited(threshold, result);
+    ++result.sweeps;
+    result.updates += updates;
+    return updates;
+  }
+
+  // Visits the rows of order_ in shuffled order, and keeps there those that were not optimal. Returns the updates.
+  Index update_visited(double threshold, DescentResult& result) {
+    random_.shuffle(order_.data(), std::ssize(order_));
+    Index updates = 0;
+    std::size_t kept = 0;
+    for (std::size_t k = 0; k < order_.size() && !interrupt_.late(); ++k) {
+      const Index i = order_[k];
+      interrupt_.poll(b_.m);
+      const double before = violation(i);
+      if (before > threshold) updates += update(i, result.work);
+      if (before > 0.0) order_[kept++] = i;
+    }
+    result.work += kWorkOfVisit * std::ssize(order_);
+    order_.resize(kept);
+    return updates;
+  }
+
+  // Looks at all rows, and updates those above the threshold in shuffled order, unless others have brought them below
+  // it meanwhile. Returns the updates.
+  Index update_listed(double threshold, DescentResult& result) {
     scan_->find(variables_.gradient().data(), threshold, order_);
-    result.work += kWorkOfLook * b_.q;
+    result.work += kWorkOfVisit * b_.q;
     const auto listed = std::ssize(order_);
     random_.shuffle(order_.data(), listed);
     Index updates = 0;
@@ -103,8 +132,6 @@ class CoordinateDescent {
       interrupt_.poll(b_.m);
       if (violation(order_[k]) > threshold) updates += update(order_[k], result.work);
     }
-    ++result.sweeps;
-    result.updates += updates;
     return updates;
   }
 
@@ -115,7 +142,7 @@ class CoordinateDescent {
     double* next = row_.data() + 2 * b_.m;
     if (!solve_row(machine_, G, alpha, b_.diag[i], variables_.own(i), b_.C[i], count, next)) return false;
     const Index written = variables_.write(i, next);
-    scan_->refresh(variables_, i);
+    if (scan_) scan_->refresh(variables_, i);
     work += kWorkOfUpdate + written;
     interrupt_.poll(written);
     return true;
@@ -129,8 +156,8 @@ class CoordinateDescent {
   Variables variables_;
   FaceSteps<Machine, T> face_;
   SpanStep<Machine, T, Real> span_;
-  std::optional<LaneScan<Machine, Variables>> scan_;  // while it runs
-  std::vector<Index> order_;  // rows to update
+  std::optional<LaneScan<Machine, Variables>> scan_;  // if rows are listed
+  std::vector<Index> order_;  // rows to visit or to update
   std::vector<double> row_;   // of one sample: gradient, alpha, new alpha
 };
 
