@@ -33,14 +33,18 @@ _VALUES_AT_ONCE = 1 << 22  # kernel values that Python holds at a time
 Table = Callable[[IntArray, int], np.ndarray]
 
 
+def between_0_and_1(task: Task) -> bool:
+    """Whether all kernel values are between 0 and 1."""
+    return task.kernel.native in ("rbf", "laplacian") and task.offset == 0
+
+
 def fixed_point_serves(task: Task, largest_cost: float) -> bool:
     """Whether kernel values may be 16-bit fixed-point numbers: they must be between 0 and 1.
 
     Errors of a block do not add up from round to round, and those of kernel rows end with a proof. But with
     large costs a round would gain little.
     """
-    bounded = task.kernel.native in ("rbf", "laplacian") and task.offset == 0
-    return bounded and largest_cost <= LARGE_COST
+    return between_0_and_1(task) and largest_cost <= LARGE_COST
 
 
 def value_dtype(task: Task, options: EngineOptions, n: int) -> np.dtype[Any]:

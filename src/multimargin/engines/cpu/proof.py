@@ -24,7 +24,7 @@ import numpy as np
 from ... import _core
 from ...system.fixed_point import FIXED_POINT
 from ...system.typing import FloatArray, IntArray
-from .kernel_values import KernelValues, NativeValues
+from .kernel_values import KernelValues, NativeValues, between_0_and_1
 from .row_store import RowStore
 from .state import State
 from .watch import Watch
@@ -111,8 +111,7 @@ class Proof:
 
 def value_error(values: KernelValues) -> float:
     """A bound of the error of a kernel value in the rows that the loop uses; infinite if none is known."""
-    task = values.task
-    bounded = task.kernel.native in ("rbf", "laplacian") and task.offset == 0
+    bounded = between_0_and_1(values.task)
     single = values.dtype == np.float32  # else all rows are as cheap
     if not (bounded and single and isinstance(values, NativeValues) and values.exact):
         return math.inf

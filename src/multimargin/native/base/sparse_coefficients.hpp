@@ -46,7 +46,6 @@ class SparseCoefficients {
   SparseCoefficients& operator=(const SparseCoefficients&) = delete;
 
   Index rows() const { return n_; }
-  Index chunk_rows() const { return chunk_rows_; }
   Index size() const { return static_cast<Index>(entries_.size()); }
 
   // The runs of the chunk that begins with row `first`.
