@@ -37,14 +37,13 @@ from .guests import Guests
 from .keeping import keeping_pays
 from .kernel_values import NativeValues, kernel_values
 from .leap import Leap, Means
-from .row_store import RowStore, chunks
+from .row_store import RowStore
 from .solvers import Solvers
 from .state import State
 from .steps import Steps
 from .team_blocks import TeamBlocks
 from .team_improve import TeamImprove
 
-_GUESTS_AT_ONCE = 4096  # samples whose coefficients travel in one message
 _CHEAP = 0.1  # of the work of the block solvers: exact scores may cost so much between two proofs
 
 
@@ -333,15 +332,7 @@ class CpuEngine(Engine):
 
     def _exact_scores(self, here: IntArray | None) -> FloatArray:
         """Scores of the samples ``here`` in float64; of all samples held here if None."""
-        state = self.state
-        if self.shard.alone:
-            ids = state.support
-            return self.rows.scores(ids, state.alpha[ids]) if here is None else self.steps.proof.scores(here)
-        S = np.zeros((self.shard.count if here is None else len(here), self.m))
-        for part in chunks(state.support, _GUESTS_AT_ONCE):  # messages do not grow with n
-            self._invite(part)
-            S += self.rows.scores(part, state.coefficients(part), here)
-        return S
+        return self.steps.proof.scores(here)
 
     @timed("proof")
     def prove(self) -> Certificate:

@@ -22,10 +22,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ... import _core
+from ...run.profile import Profile
 from ...system.fixed_point import FIXED_POINT
 from ...system.typing import FloatArray, IntArray
 from .kernel_values import KernelValues, NativeValues, between_0_and_1
-from .row_store import RowStore
+from .row_store import RowStore, chunks
 from .state import State
 from .watch import Watch
 
@@ -33,22 +34,23 @@ _UNIT = 2.0**-24  # u
 # ε: the roundings of the argument of exp (x e^-x is below 0.37), of exp and of the result are 5 u at most.
 _VALUE_ERROR = 16 * _UNIT
 _FIXED_POINT_ERROR = 0.5 / 65535
+_AT_ONCE = 4096  # samples of other processes: messages do not grow with n
 
 
 class _Known(NamedTuple):
     """What the last proof has found."""
 
-    rows: IntArray
+    rows: IntArray  # of the samples held here
     scores: FloatArray  # of these rows
-    support: IntArray
+    support: IntArray  # of all processes
     coef: FloatArray  # of the support vectors
 
 
 class Proof:
     """Knows how wrong G can be, and makes exact what that leaves undecided."""
 
-    def __init__(self, state: State, rows: RowStore, watch: Watch | None) -> None:
-        self.state, self.rows, self.watch = state, rows, watch
+    def __init__(self, state: State, rows: RowStore, watch: Watch | None, profile: Profile) -> None:
+        self.state, self.rows, self.watch, self.profile = state, rows, watch, profile
         self._per_length = value_error(rows.values) + _UNIT * (_core.SUMMED_ROWS + 2)
         self._length = np.zeros(state.m)  # L
         self._known: _Known | None = None
@@ -80,32 +82,57 @@ class Proof:
         _core.slack(state.problem.name, state.G, state.y, np.arange(len(slack)), slack)
         return np.flatnonzero(~(slack > error) | state.is_support_here)
 
-    def scores(self, here: IntArray) -> FloatArray:
-        """The scores of the samples ``here``, in float64, if this process has all samples."""
-        state, known = self.state, self._known
-        support = state.support
-        coef = state.alpha[support]
-        S = self._from_known(here, known) if known is not None else None
+    def scores(self, here: IntArray | None) -> FloatArray:
+        """The scores of the samples ``here``, in float64; of all samples held here if None."""
+        support, coef = self._support()
+        some = here is not None and self._known is not None
+        S = None
+        if self.state.team.max(float(not some)) == 0.0:
+            assert here is not None and self._known is not None
+            S = self._from_known(here, self._known, support, coef)
         if S is None:
-            S = self.rows.scores(support, coef, here)
-        self._known = _Known(here, S.copy(), support, coef)
+            S = self._sums(support, coef, here)
+        if here is not None:
+            self._known = _Known(here, S.copy(), support, coef)
         return S
 
-    def _from_known(self, here: IntArray, known: _Known) -> FloatArray | None:
+    def _support(self) -> tuple[IntArray, FloatArray]:
+        """The support vectors of all processes and their coefficients."""
+        state, support = self.state, self.state.support
+        if state.shard.alone:
+            return support, state.alpha[support]
+        parts = [state.coefficients(part) for part in chunks(support, _AT_ONCE)]
+        return support, np.concatenate([np.empty((0, state.m)), *parts])
+
+    def _from_known(
+        self, here: IntArray, known: _Known, support: IntArray, coef: FloatArray
+    ) -> FloatArray | None:
         """The same by what has moved since the last proof; None if that is no less work."""
-        state = self.state
-        moved = np.union1d(known.support, state.support)
-        delta = state.alpha[moved]
+        moved = np.union1d(known.support, support)
+        delta = np.zeros((len(moved), self.state.m))
+        delta[np.searchsorted(moved, support)] = coef
         delta[np.searchsorted(moved, known.support)] -= known.coef
         changed = delta.any(axis=1)
         moved, delta = moved[changed], delta[changed]
-        if 2 * len(moved) > len(state.support):
+        if 2 * len(moved) > len(support):
             return None
         at = np.searchsorted(known.rows, here)
         old = np.isin(here, known.rows)
-        S = np.empty((len(here), state.m))
-        S[old] = known.scores[at[old]] + self.rows.scores(moved, delta, here[old])
-        S[~old] = self.rows.scores(state.support, state.alpha[state.support], here[~old])
+        S = np.empty((len(here), self.state.m))
+        S[old] = known.scores[at[old]] + self._sums(moved, delta, here[old])
+        S[~old] = self._sums(support, coef, here[~old])
+        return S
+
+    def _sums(self, ids: IntArray, coef: FloatArray, here: IntArray | None) -> FloatArray:
+        """Σ_j K(x_i, x_j) coef_j over the samples ``ids`` of all processes, for the samples i of ``here``."""
+        guests = self.state.guests
+        if guests is None:
+            return self.rows.scores(ids, coef, here)
+        S = np.zeros((self.state.shard.count if here is None else len(here), self.state.m))
+        for part in chunks(np.arange(len(ids)), _AT_ONCE):
+            with self.profile.phase("messages"):
+                guests.welcome(ids[part])
+            S += self.rows.scores(ids[part], coef[part], here)
         return S
 
 

@@ -31,7 +31,7 @@ class Steps:
         """Take kernel rows from ``rows`` from now on."""
         self.rows = rows
         self.watch = None if rows.keeps_rows else Watch(self.state, rows, self.profile)
-        self.proof = Proof(self.state, rows, self.watch)
+        self.proof = Proof(self.state, rows, self.watch, self.profile)
 
     @timed("gradient")
     def take(self, block: Block, before: tuple[FloatArray, FloatArray] | None = None) -> bool:

@@ -1,7 +1,6 @@
 // Python bindings of the coordinate descents: shapes, dtypes and the GIL; no mathematics.
 #include "solvers/descend.hpp"
 #include "solvers/partial_rows.hpp"
-#include "solvers/shared_descent.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -219,9 +218,7 @@ Found shared_descent(const std::string& machine, const RowSource& rows, const Ma
         const Subproblem<T> block{q, m, K, rows.K.stride(0), rows.diag.data(), G.data(), alpha.data(),
                                   y.data(), C.data()};
         T* space = room ? static_cast<T*>(room->data()) : nullptr;
-        ListedVariables<Machine, T> variables(block, rows.rows(), options.width, space, room ? length(*room) : 0);
-        Machine formulas(m, Machine::find_update(options.update), options.seed + 1, options.relax);
-        return found(SharedDescent(block, shared, std::move(formulas), std::move(variables), options).run());
+        return found(descend_together<Machine>(block, shared, options, space, room ? length(*room) : 0));
       });
     }
   });

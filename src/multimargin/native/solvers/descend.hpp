@@ -4,6 +4,7 @@
 #include "solvers/class_descent.hpp"
 #include "solvers/coordinate_descent.hpp"
 #include "solvers/listed_variables.hpp"
+#include "solvers/shared_descent.hpp"
 #include "solvers/subproblem.hpp"
 #include "solvers/tile_descent.hpp"
 
@@ -12,6 +13,15 @@ namespace multimargin::solvers {
 // Whether a descent goes over the listed variables of one sample after the other.
 template <class Machine>
 inline constexpr bool kListsVariables = Machine::kSumsToZero && !Machine::kSharesMean;
+
+// Calls run(type) with the type of the gradients of such a descent. Fixed-point kernel values are less exact than
+// float, and adding them in single precision takes half the time.
+template <class T, class Run>
+DescentResult in_precision(double eps, Run run) {
+  if constexpr (std::is_same_v<T, Fixed16>)
+    if (eps >= kSingleEps) return run(std::type_identity<float>{});
+  return run(std::type_identity<double>{});
+}
 
 // Solves the subproblem in place:
 //
@@ -35,15 +45,22 @@ DescentResult descend(const Subproblem<T>& b, const DescentOptions& options, T* 
     const Index entries = descent.list(options.width);
     return descent.run(options, entries >= b.q * b.q);
   } else {
-    // Fixed-point kernel values are less exact than float, and adding them in single precision takes half the time.
-    const auto run = [&]<class Real>(std::type_identity<Real>) {
+    return in_precision<T>(options.eps, [&]<class Real>(std::type_identity<Real>) {
       ListedVariables<Machine, T, Real> variables(b, options.width, room, room_size);
       return CoordinateDescent<Machine, T, Real>(b, std::move(machine), std::move(variables), options).run();
-    };
-    if constexpr (std::is_same_v<T, Fixed16>)
-      if (options.eps >= kSingleEps) return run(std::type_identity<float>{});
-    return run(std::type_identity<double>{});
+    });
   }
+}
+
+// The same together with other processes, for machines that list variables.
+template <class Machine, class T>
+DescentResult descend_together(const Subproblem<T>& b, const SharedSamples& shared, const DescentOptions& options,
+                               T* room, Index room_size) {
+  return in_precision<T>(options.eps, [&]<class Real>(std::type_identity<Real>) {
+    ListedVariables<Machine, T, Real> variables(b, shared.rows, options.width, room, room_size);
+    Machine machine(b.m, Machine::find_update(options.update), options.seed + 1, options.relax);
+    return SharedDescent<Machine, T, Real>(b, shared, std::move(machine), std::move(variables), options).run();
+  });
 }
 
 }  // namespace multimargin::solvers

@@ -51,11 +51,13 @@ class LaneScan {
     for (Index i = 0; i < variables.samples(); ++i) refresh(variables, i);
   }
 
-  // The samples above the threshold, group by group.
-  void find(const Real* G, double threshold, std::vector<Index>& found) const {
+  // The samples above the threshold, group by group. Returns the largest violation of all samples.
+  double find(const Real* G, double threshold, std::vector<Index>& found) const {
     found.resize(groups_.size() * kScanLanes);
-    found.resize(find_in(groups_.data(), std::ssize(groups_), gradients_.data(), falls_.data(), rises_.data(), G,
-                         threshold, found.data()));
+    const auto [number, worst] = find_in(groups_.data(), std::ssize(groups_), gradients_.data(), falls_.data(),
+                                         rises_.data(), G, threshold, found.data());
+    found.resize(number);
+    return worst;
   }
 
  private:
@@ -81,10 +83,16 @@ class LaneScan {
     groups_.push_back(group);
   }
 
-  static MULTIMARGIN_CLONES Index find_in(const Group* groups, Index count, const std::int32_t* gradients,
+  struct Found {
+    Index number;
+    double worst;
+  };
+
+  static MULTIMARGIN_CLONES Found find_in(const Group* groups, Index count, const std::int32_t* gradients,
                                           const double* falls, const double* rises, const Real* G, double threshold,
                                           Index* found) {
     Index number = 0;
+    Eight most;
     for (const Group* group = groups; group != groups + count; ++group) {
       Index at = group->first;
       const Eight first = Eight::gathered(G, gradients + at);
@@ -96,12 +104,15 @@ class LaneScan {
         low = smaller(g + Eight(rises + at), low);
       }
       const Eight worst = Machine::worst(top, low, Eight::gathered(G, group->own));
+      most = larger(worst, most);
       for (Index l = 0; l < kScanLanes; ++l) {
         found[number] = group->samples[l];
         number += worst[l] > threshold;
       }
     }
-    return number;
+    double worst = 0.0;
+    for (Index l = 0; l < kScanLanes; ++l) worst = worse_of(worst, most[l]);
+    return {number, worst};
   }
 
   const double* C_;

@@ -75,16 +75,22 @@ class ListedVariables {
   MULTIMARGIN_INLINE void prefetch(Index i) const {
     for_variables(i, [&](const Variable& variable) {
       const Class& c = classes_[variable.r];
-      const T* row = c.block ? c.block + (variable.at - c.first) * c.size
-                     : c.whole ? whole_row(i)
-                               : copies_[i * b_.m + variable.r];
-      if (row == nullptr || row == room_end_) return;
-      for (Index j = 0; j < c.size; j += 64 / static_cast<Index>(sizeof(T))) MULTIMARGIN_PREFETCH(row + j);
+      if (c.block)
+        fetch(c.block + (variable.at - c.first) * c.size, c.size);
+      else
+        prefetch(i, variable.r);
     });
+  }
+  // The same for one class, if kernel rows are copied or used whole; i may be a sample whose variables are not here.
+  MULTIMARGIN_INLINE void prefetch(Index i, Index r) const {
+    const Class& c = classes_[r];
+    const T* row = c.whole ? whole_row(i) : copies_[i * b_.m + r];
+    if (row != nullptr && row != room_end_) fetch(row, c.size);
   }
 
   // What `values`, one per variable in the order of the gradient, has of sample i is added to out.
-  void add_values(Index i, const std::vector<double>& values, double* out) const {
+  template <class S>
+  void add_values(Index i, const std::vector<S>& values, double* out) const {
     const Sample& s = samples_[i];
     for (Index c = 0; c < s.count; ++c) out[c] += values[variables_[s.first + c].at];
   }
@@ -273,6 +279,10 @@ class ListedVariables {
   }
 
   const T* whole_row(Index i) const { return b_.K + i * b_.K_stride; }
+
+  static MULTIMARGIN_INLINE void fetch(const T* row, Index size) {
+    for (Index j = 0; j < size; j += 64 / static_cast<Index>(sizeof(T))) MULTIMARGIN_PREFETCH(row + j);
+  }
 
   // h += K[i, members of the variable's class] delta, for a variable of sample i. Returns the work.
   template <class S>

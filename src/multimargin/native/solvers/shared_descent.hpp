@@ -8,6 +8,7 @@
 #include "base/random.hpp"
 #include "base/reduce.hpp"
 #include "machines/machine.hpp"
+#include "solvers/lane_scan.hpp"
 #include "solvers/listed_variables.hpp"
 #include "solvers/step_message.hpp"
 #include "solvers/subproblem.hpp"
@@ -44,15 +45,17 @@ struct SharedSamples {
 // has samples, or the time limit of a process.
 //
 // With one process it is coordinate descent in batches.
-template <class Machine, class T>
+template <class Machine, class T, class Real>
 class SharedDescent {
  public:
+  using Variables = ListedVariables<Machine, T, Real>;
+
   SharedDescent(const Subproblem<T>& block, const SharedSamples& shared, Machine machine,
-                ListedVariables<Machine, T> variables, const DescentOptions& options)
+                Variables variables, const DescentOptions& options)
       : b_(block), shared_(shared), o_(options), machine_(std::move(machine)), random_(options.seed),
         interrupt_(options.seconds), variables_(std::move(variables)), message_(shared.batch, block.m),
-        received_(shared.ranks * message_.length()), row_(3 * block.m), visited_in_(block.q, 0) {
-    now_.h = last_.h = variables_.zeros();
+        received_(shared.ranks * message_.length()), scan_(block.C, variables_), row_(3 * block.m) {
+    now_.h = last_.h = std::vector<Real>(variables_.gradient().size());
   }
 
   // Stores even if an interrupt leaves run() half way: alpha and G always belong together.
@@ -66,7 +69,7 @@ class SharedDescent {
     double threshold = kInfinity;  // the first iteration only finds the largest violation
     bool all_samples = true;       // whether the next iteration looks at all samples
     for (;;) {
-      if (all_samples || (near_.empty() && since_look_ > b_.q / kOften)) look(threshold);
+      if (all_samples || std::ssize(listed_) - next_ < batch_) look(threshold);
       take_batch(threshold);
       const Summary said = exchange();
       resize_batch(said.best_length());
@@ -96,22 +99,22 @@ class SharedDescent {
   // The samples of a batch, their values before and after, and K d at all own samples in the order of the gradient.
   struct Batch {
     std::vector<std::int32_t> samples;
-    std::vector<double> before, after, h;
+    std::vector<double> before, after;
+    std::vector<Real> h;
 
     void clear() {
       samples.clear(), before.clear(), after.clear();
-      std::fill(h.begin(), h.end(), 0.0);
+      std::fill(h.begin(), h.end(), Real{0});
     }
   };
 
   static constexpr double kFall = 0.5;  // of the threshold from stage to stage, and of the largest violation at first
-  static constexpr double kNear = 0.3;  // samples above this share of the threshold are listed
   static constexpr Index kFew = 4;      // a stage ends if less than one in so many of the possible steps are found
-  static constexpr Index kOften = 16;   // a process looks again if its list is empty and so many of its samples moved
   // The least part of the steps that may be best; above kShort, more samples may move at a time.
   static constexpr double kFull = 0.6, kShort = 0.8;
   // In the time of a multiply-add: looking at a row, and solving one.
   static constexpr Index kWorkOfVisit = 160, kWorkOfUpdate = 800;
+  static constexpr Index kAhead = 2;  // updates: so early kernel rows are fetched from memory
 
   // Reads gradient and values of sample i to row_; h is added to the gradient if it may not be zero.
   double violation(Index i, bool with_h) {
@@ -123,41 +126,33 @@ class SharedDescent {
     return Machine::violation(G, alpha, variables_.own(i), b_.C[i], count);
   }
 
-  // Looks at all samples, and lists those that are above the threshold or may soon be, in random order.
+  // Looks at all samples, and lists those above the threshold in random order.
   void look(double threshold) {
-    worst_ = 0.0;
-    near_.clear();
-    for (Index i = 0; i < b_.q; ++i) {
-      const double psi = violation(i, false);
-      worst_ = worse_of(worst_, psi);
-      if (psi > kNear * threshold) near_.push_back(static_cast<std::int32_t>(i));
-    }
-    random_.shuffle(near_.data(), std::ssize(near_));
-    since_look_ = next_ = 0;
+    worst_ = scan_.find(variables_.gradient().data(), threshold, listed_);
+    random_.shuffle(listed_.data(), std::ssize(listed_));
+    next_ = 0;
     work_ += kWorkOfVisit * b_.q;
     interrupt_.poll(b_.m * b_.q);
   }
 
-  // Solves listed samples above the threshold one after the other, and writes their steps to the message. A sample
-  // leaves the list if it is found far below the threshold, and all do if none was above it.
+  // Solves the next listed samples one after the other, unless others have brought them below the threshold meanwhile,
+  // and writes their steps to the message.
   void take_batch(double threshold) {
-    ++iteration_;
     now_.clear();
     message_.clear();
-    for (Index left = std::ssize(near_); left > 0 && message_.steps() < batch_; --left) {
-      if (next_ >= std::ssize(near_)) next_ = 0;
-      const Index i = near_[next_];
+    const auto last = std::ssize(listed_);
+    for (; next_ < last && message_.steps() < batch_; ++next_) {
+      const Index i = listed_[next_];
       if (!message_.fits(variables_.count(i))) break;
-      if (std::exchange(visited_in_[i], iteration_) == iteration_) break;  // its step is in the message already
+      prefetch(listed_[std::min(next_ + kAhead, last - 1)]);
       work_ += kWorkOfVisit;
-      const double psi = violation(i, message_.steps() > 0);
-      if (psi > threshold) solve(i);
-      if (psi > kNear * threshold)
-        ++next_;
-      else
-        near_[next_] = near_.back(), near_.pop_back();
+      if (violation(i, message_.steps() > 0) > threshold) solve(i);
     }
-    if (message_.steps() == 0) near_.clear();
+  }
+
+  // Fetches the kernel rows of an own sample from memory.
+  void prefetch(Index i) const {
+    for (Index c = 0; c < variables_.count(i); ++c) variables_.prefetch(shared_.places[i], variables_.label(i, c));
   }
 
   // Fewer steps at a time if those of all processes together were far too long.
@@ -209,12 +204,16 @@ class SharedDescent {
 
   // Takes the steps of all processes, and computes this process's part of <G, d> and <d, h>.
   void take_steps() {
+    changes_.clear();
     for (Index rank = 0; rank < shared_.ranks; ++rank)
-      if (rank != shared_.rank)
-        StepMessage::for_changes(message_of(rank), [&](Index sample, Index r, double change) {
-          shared_.complete(sample);
-          add(sample, r, change);
-        });
+      if (rank != shared_.rank) StepMessage::list_changes(message_of(rank), changes_);
+    const auto last = std::ssize(changes_) - 1;
+    for (Index k = 0; k <= last; ++k) {
+      const Change ahead = changes_[std::min(k + kAhead, last)], change = changes_[k];
+      variables_.prefetch(ahead.sample, ahead.r);
+      shared_.complete(change.sample);
+      add(change.sample, change.r, change.by);
+    }
     Index at = 0;
     for (const Index i : now_.samples) {
       const Index count = variables_.count(i);
@@ -227,12 +226,16 @@ class SharedDescent {
         products_.slope += G[c] * d;
         products_.curvature += h[c] * d;
       }
-      variables_.place(i, now_.after.data() + at);
+      place(i, now_.after.data() + at);
       at += count;
     }
     variables_.add_to_gradient(1.0, now_.h);
-    since_look_ += std::ssize(now_.samples) * shared_.ranks;
     std::swap(now_, last_);
+  }
+
+  void place(Index i, const double* alpha) {
+    variables_.place(i, alpha);
+    scan_.refresh(variables_, i);
   }
 
   // Takes back all but the part t of the last steps.
@@ -243,7 +246,7 @@ class SharedDescent {
       const double *before = last_.before.data() + at, *after = last_.after.data() + at;
       std::copy(before, before + variables_.count(i), row_.begin());
       move_towards(after, part, i, row_.data());
-      variables_.place(i, row_.data());
+      place(i, row_.data());
       at += variables_.count(i);
     }
     variables_.add_to_gradient(part - 1.0, last_.h);
@@ -266,17 +269,16 @@ class SharedDescent {
   Machine machine_;
   Random random_;
   Interrupt interrupt_;
-  ListedVariables<Machine, T> variables_;
+  Variables variables_;
   StepMessage message_;
   std::vector<double> received_;    // the messages of all processes
+  std::vector<Change> changes_;     // the steps of the others
   Products products_;               // of the last steps
+  LaneScan<Machine, Variables> scan_;
   Batch now_, last_;                // the steps of this iteration and of the one before
   std::vector<double> row_;         // of one sample: gradient, alpha, a third row
-  std::vector<std::int32_t> near_;  // listed samples
+  std::vector<Index> listed_;       // samples above the threshold
   Index next_ = 0;                  // of them
-  std::vector<Index> visited_in_;   // the last iteration in which each sample was visited
-  Index iteration_ = 0;
-  Index since_look_ = 0;            // steps of all processes, about, since all samples were looked at
   Index batch_ = shared_.batch;     // samples to solve in an iteration
   double worst_ = 0.0;              // violation at the last look
   Index work_ = 0;

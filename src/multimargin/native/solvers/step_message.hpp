@@ -27,6 +27,12 @@ struct Summary {
   }
 };
 
+// A change of one variable.
+struct Change {
+  Index sample, r;
+  double by;
+};
+
 // The head {largest violation, work, late, steps, slope, curvature}, and the steps, each {sample, classes, class,
 // change, class, change...}.
 class StepMessage {
@@ -76,14 +82,13 @@ class StepMessage {
     all.last.curvature += message[5];
   }
 
-  // Calls visit(sample, class, change) for all changes of a message.
-  template <class Visit>
-  static void for_changes(const double* message, Visit visit) {
+  // Appends all changes of a message to the list.
+  static void list_changes(const double* message, std::vector<Change>& list) {
     const double* at = message + kHead;
     for (auto left = static_cast<Index>(message[3]); left > 0; --left) {
       const auto sample = static_cast<Index>(at[0]), classes = static_cast<Index>(at[1]);
       at += 2;
-      for (Index c = 0; c < classes; ++c, at += 2) visit(sample, static_cast<Index>(at[0]), at[1]);
+      for (Index c = 0; c < classes; ++c, at += 2) list.push_back({sample, static_cast<Index>(at[0]), at[1]});
     }
   }
 
