@@ -116,8 +116,7 @@ class ListedVariables {
     for (Index c = 0; c < s.count; ++c) variables_[s.first + c].alpha = alpha[c];
   }
 
-  // One value per variable, in the order of the gradient: zeros, or the values of the variables.
-  std::vector<double> zeros() const { return std::vector<double>(G_.size(), 0.0); }
+  // The values of the variables, in the order of the gradient.
   void copy_values(std::vector<double>& out) const {
     out.resize(G_.size());  // entries between classes stay zero
     for (const Variable& variable : variables_) out[variable.at] = variable.alpha;

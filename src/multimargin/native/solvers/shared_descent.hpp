@@ -54,7 +54,8 @@ class SharedDescent {
                 Variables variables, const DescentOptions& options)
       : b_(block), shared_(shared), o_(options), machine_(std::move(machine)), random_(options.seed),
         interrupt_(options.seconds), variables_(std::move(variables)), message_(shared.batch, block.m),
-        received_(shared.ranks * message_.length()), scan_(block.C, variables_), row_(3 * block.m) {
+        received_(shared.ranks * message_.length()), scan_(block.C, variables_), row_(3 * block.m),
+        visited_in_(block.q, 0) {
     now_.h = last_.h = std::vector<Real>(variables_.gradient().size());
   }
 
@@ -69,7 +70,7 @@ class SharedDescent {
     double threshold = kInfinity;  // the first iteration only finds the largest violation
     bool all_samples = true;       // whether the next iteration looks at all samples
     for (;;) {
-      if (all_samples || std::ssize(listed_) - next_ < batch_) look(threshold);
+      if (all_samples || (near_.empty() && since_look_ > b_.q / kOften)) look(threshold);
       take_batch(threshold);
       const Summary said = exchange();
       resize_batch(said.best_length());
@@ -109,12 +110,14 @@ class SharedDescent {
   };
 
   static constexpr double kFall = 0.5;  // of the threshold from stage to stage, and of the largest violation at first
+  static constexpr double kNear = 0.3;  // samples above this share of the threshold are listed
   static constexpr Index kFew = 4;      // a stage ends if less than one in so many of the possible steps are found
+  static constexpr Index kOften = 16;   // a process looks again if its list is empty and so many of its samples moved
   // The least part of the steps that may be best; above kShort, more samples may move at a time.
   static constexpr double kFull = 0.6, kShort = 0.8;
   // In the time of a multiply-add: looking at a row, and solving one.
   static constexpr Index kWorkOfVisit = 160, kWorkOfUpdate = 800;
-  static constexpr Index kAhead = 2;  // updates: so early kernel rows are fetched from memory
+  static constexpr Index kAhead = 2;  // changes: so early kernel rows are fetched from memory
 
   // Reads gradient and values of sample i to row_; h is added to the gradient if it may not be zero.
   double violation(Index i, bool with_h) {
@@ -126,33 +129,36 @@ class SharedDescent {
     return Machine::violation(G, alpha, variables_.own(i), b_.C[i], count);
   }
 
-  // Looks at all samples, and lists those above the threshold in random order.
+  // Looks at all samples, and lists those that are above the threshold or may soon be, in random order. Batches take
+  // them in turn: if only those above were listed, the same few would move again and again, and too far together.
   void look(double threshold) {
-    worst_ = scan_.find(variables_.gradient().data(), threshold, listed_);
-    random_.shuffle(listed_.data(), std::ssize(listed_));
-    next_ = 0;
+    worst_ = scan_.find(variables_.gradient().data(), kNear * threshold, near_);
+    random_.shuffle(near_.data(), std::ssize(near_));
+    since_look_ = next_ = 0;
     work_ += kWorkOfVisit * b_.q;
     interrupt_.poll(b_.m * b_.q);
   }
 
-  // Solves the next listed samples one after the other, unless others have brought them below the threshold meanwhile,
-  // and writes their steps to the message.
+  // Solves listed samples above the threshold one after the other, and writes their steps to the message. A sample
+  // leaves the list if it is found far below the threshold, and all do if none was above it.
   void take_batch(double threshold) {
+    ++iteration_;
     now_.clear();
     message_.clear();
-    const auto last = std::ssize(listed_);
-    for (; next_ < last && message_.steps() < batch_; ++next_) {
-      const Index i = listed_[next_];
+    for (Index left = std::ssize(near_); left > 0 && message_.steps() < batch_; --left) {
+      if (next_ >= std::ssize(near_)) next_ = 0;
+      const Index i = near_[next_];
       if (!message_.fits(variables_.count(i))) break;
-      prefetch(listed_[std::min(next_ + kAhead, last - 1)]);
+      if (std::exchange(visited_in_[i], iteration_) == iteration_) break;  // its step is in the message already
       work_ += kWorkOfVisit;
-      if (violation(i, message_.steps() > 0) > threshold) solve(i);
+      const double psi = violation(i, message_.steps() > 0);
+      if (psi > threshold) solve(i);
+      if (psi > kNear * threshold)
+        ++next_;
+      else
+        near_[next_] = near_.back(), near_.pop_back();
     }
-  }
-
-  // Fetches the kernel rows of an own sample from memory.
-  void prefetch(Index i) const {
-    for (Index c = 0; c < variables_.count(i); ++c) variables_.prefetch(shared_.places[i], variables_.label(i, c));
+    if (message_.steps() == 0) near_.clear();
   }
 
   // Fewer steps at a time if those of all processes together were far too long.
@@ -230,6 +236,7 @@ class SharedDescent {
       at += count;
     }
     variables_.add_to_gradient(1.0, now_.h);
+    since_look_ += std::ssize(now_.samples) * shared_.ranks;
     std::swap(now_, last_);
   }
 
@@ -274,11 +281,14 @@ class SharedDescent {
   std::vector<double> received_;    // the messages of all processes
   std::vector<Change> changes_;     // the steps of the others
   Products products_;               // of the last steps
-  LaneScan<Machine, Variables> scan_;
+  LaneScan<Machine, Variables> scan_;  // looks at all samples
   Batch now_, last_;                // the steps of this iteration and of the one before
   std::vector<double> row_;         // of one sample: gradient, alpha, a third row
-  std::vector<Index> listed_;       // samples above the threshold
+  std::vector<Index> near_;         // listed samples
   Index next_ = 0;                  // of them
+  std::vector<Index> visited_in_;   // the last iteration in which each sample was visited
+  Index iteration_ = 0;
+  Index since_look_ = 0;            // steps of all processes, about, since all samples were looked at
   Index batch_ = shared_.batch;     // samples to solve in an iteration
   double worst_ = 0.0;              // violation at the last look
   Index work_ = 0;
