@@ -78,19 +78,44 @@ MULTIMARGIN_INLINE T exp(T x) {
   return (e * power_of_two<T>(half)) * power_of_two<T>(bits - half);
 }
 
-// exp(x) for x <= 0, with fewer operations; 0 where the result would be subnormal.
+// (2^f - 1) / f for |f| <= 1/2, a Chebyshev interpolant.
+MULTIMARGIN_INLINE float exp2_polynomial(float f) {
+  float q = 0x1.44138ap-13f;
+  q = q * f + 0x1.5f0890p-10f;
+  q = q * f + 0x1.3b2a54p-7f;
+  q = q * f + 0x1.c6af6cp-5f;
+  q = q * f + 0x1.ebfbe0p-3f;
+  return q * f + 0x1.62e430p-1f;
+}
+
+MULTIMARGIN_INLINE double exp2_polynomial(double f) {
+  double q = 0x1.c4a29324a1038p-36;
+  q = q * f + 0x1.e9ec1fcb69a7fp-32;
+  q = q * f + 0x1.e4cf10dec0f59p-28;
+  q = q * f + 0x1.b524ebd13a55fp-24;
+  q = q * f + 0x1.62c02242b879cp-20;
+  q = q * f + 0x1.ffcbfc6da6ed1p-17;
+  q = q * f + 0x1.430912f86b7dbp-13;
+  q = q * f + 0x1.5d87fe78a3f9cp-10;
+  q = q * f + 0x1.3b2ab6fba4e79p-7;
+  q = q * f + 0x1.c6b08d704a0c6p-5;
+  q = q * f + 0x1.ebfbdff82c58fp-3;
+  return q * f + 0x1.62e42fefa39efp-1;
+}
+
+inline constexpr double kLog2OfE = 1.44269504088896340736;  // exp(x) = 2^(x log2(e))
+
+// 2^t for t <= 0, with fewer operations than exp; 0 where the result would be subnormal.
 template <class T>
-MULTIMARGIN_INLINE T exp_of_negative(T x) {
+MULTIMARGIN_INLINE T exp2_of_negative(T t) {
   using P = Constants<T>;
-  using Bits = typename P::Bits;
-  constexpr T lowest = static_cast<T>(-0.69314718055994531) * (P::bias - 1);
-  const bool vanishes = x < lowest;  // never if x is a NaN
-  const T shifted = x * static_cast<T>(1.44269504088896340736) + P::round_to_integer;
-  const T k = shifted - P::round_to_integer;
-  const T r = (x - k * P::ln2_high) - k * P::ln2_low;
-  const T e = T(1) + (r + (r * r) * exp_polynomial(r));
-  const Bits bits = std::bit_cast<Bits>(shifted) - std::bit_cast<Bits>(P::round_to_integer);
-  return vanishes ? T(0) : e * power_of_two<T>(bits);
+  constexpr T round = P::round_to_integer + P::bias;  // leaves the exponent of 2^round(t) in the low bits
+  const bool vanishes = t < T(1 - P::bias);           // never if t is a NaN
+  const T shifted = t + round;
+  const T f = t - (shifted - round);
+  const T power = std::bit_cast<T>(std::bit_cast<typename P::Bits>(shifted) << P::mantissa);
+  const T e = T(1) + f * exp2_polynomial(f);
+  return vanishes ? T(0) : e * power;
 }
 
 // tanh a for a = |x| < 0.625: the eighth convergent of Lambert's continued fraction

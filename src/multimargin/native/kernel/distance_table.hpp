@@ -24,7 +24,8 @@ class DistanceTable {
   DistanceTable(const KernelSpec& spec, double unit) {
     std::int32_t distances[most + 1];
     for (std::int32_t i = 0; i <= most; ++i) distances[i] = i;
-    kernel_row<std::int32_t, float>(spec, distances, {.unit = unit}, most + 1, values_);
+    float* values = values_;
+    kernel_rows<std::int32_t, float>(spec, {distances, most + 1, nullptr}, {.unit = unit}, 1, most + 1, &values);
   }
 
   // out[j] = k of a_norm + b_norm[j] - 2 counts[j], a distance of at most `most`, j < width.

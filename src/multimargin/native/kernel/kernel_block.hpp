@@ -65,13 +65,12 @@ class KernelTiles {
     const double *a_scales = operands_.a.scale(), *b_scales = operands_.b.scale();
     const Out* b_scale = b_scales ? convert(b_scales, begin, width, b_scale_) : nullptr;
     const bool plain = !a_scales && !b_scale && operands_.spec.offset == 0;
-    for (Index k = 0; k < q_; ++k) {
-      if (a_norms_) expansion.a_norm = static_cast<Wide>(a_norms_[ids_[k]]);
-      Out* row = row_of(k);
-      kernel_values(k, expansion, width, row);
+    rows_.resize(q_);
+    for (Index k = 0; k < q_; ++k) rows_[k] = row_of(k);
+    kernel_values(expansion, width);
+    for (Index k = 0; k < q_ && !plain; ++k) {
       const double a_scale = a_scales ? a_scales[ids_[k]] : 1.0;
-      if (!plain)
-        scale_row<Out>(static_cast<Out>(a_scale), b_scale, static_cast<Out>(operands_.spec.offset), width, row);
+      scale_row<Out>(static_cast<Out>(a_scale), b_scale, static_cast<Out>(operands_.spec.offset), width, rows_[k]);
     }
   }
 
@@ -89,16 +88,28 @@ class KernelTiles {
   static constexpr bool bytes = std::is_same_v<Raw, std::uint8_t>, uses_table = bytes && std::is_same_v<Out, float>;
   using Wide = std::conditional_t<bytes, std::int32_t, Raw>;  // bytes are widened to it
 
-  void kernel_values(Index k, const RowExpansion<Wide>& expansion, Index width, Out* out) {
-    const Raw* raw = raw_.data() + k * ld_;
-    if constexpr (uses_table)
-      if (table_) return table_->row(raw, expansion.a_norm, expansion.b_norm, width, out);
-    if constexpr (bytes) {
-      widen_row(raw, width, wide_.reserve(width));
-      kernel_row<Wide, Out>(operands_.spec, wide_.data(), expansion, width, out);
-    } else {
-      kernel_row<Raw, Out>(operands_.spec, raw, expansion, width, out);
+  // Raw values become kernel values, in rows_.
+  void kernel_values(const RowExpansion<Wide>& expansion, Index width) {
+    const Wide* norms = nullptr;
+    if (a_norms_) {
+      Wide* own = a_norm_.reserve(q_);
+      for (Index k = 0; k < q_; ++k) own[k] = static_cast<Wide>(a_norms_[ids_[k]]);
+      norms = own;
     }
+    if constexpr (uses_table)
+      if (table_) {
+        for (Index k = 0; k < q_; ++k)
+          table_->row(raw_.data() + k * ld_, norms[k], expansion.b_norm, width, rows_[k]);
+        return;
+      }
+    const Wide* wide;
+    if constexpr (bytes) {
+      widen_row(raw_.data(), q_ * ld_, wide_.reserve(q_ * ld_));
+      wide = wide_.data();
+    } else {
+      wide = raw_.data();
+    }
+    kernel_rows<Wide, Out>(operands_.spec, {wide, ld_, norms}, expansion, q_, width, rows_.data());
   }
 
   template <class To>
@@ -124,7 +135,8 @@ class KernelTiles {
   const Index* ids_ = nullptr;
   Index q_ = 0, ld_ = 0;
   AlignedBuffer<Raw> raw_;
-  AlignedBuffer<Wide> b_norm_, wide_;
+  AlignedBuffer<Wide> a_norm_, b_norm_, wide_;
+  std::vector<Out*> rows_;  // of the results
   AlignedBuffer<Out> values_, b_scale_;
 };
 

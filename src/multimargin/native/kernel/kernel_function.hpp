@@ -75,12 +75,13 @@ struct RowExpansion {
   double unit = 1;
 };
 
+// exp(-gamma distance) = 2^(-rate distance).
 template <class Arg, class Raw, class Out>
-MULTIMARGIN_INLINE void exp_row(Arg gamma, const Raw* raw, const RowExpansion<Raw>& e, Index width, Out* out) {
+MULTIMARGIN_INLINE void exp_row(Arg rate, const Raw* raw, const RowExpansion<Raw>& e, Index width, Out* out) {
   if (!e.b_norm) {
 #pragma omp simd
     for (Index j = 0; j < width; ++j)
-      out[j] = vector_math::exp_of_negative(static_cast<Out>(-gamma * static_cast<Arg>(raw[j])));
+      out[j] = vector_math::exp2_of_negative(static_cast<Out>(-rate * static_cast<Arg>(raw[j])));
     return;
   }
   const Raw a_norm = e.a_norm, weight = e.weight;
@@ -90,7 +91,7 @@ MULTIMARGIN_INLINE void exp_row(Arg gamma, const Raw* raw, const RowExpansion<Ra
     for (Index j = 0; j < width; ++j) {
       Raw distance = (a_norm + b_norm[j]) + mixed(raw[j]);
       distance = distance < 0 ? Raw(0) : distance;
-      out[j] = vector_math::exp_of_negative(static_cast<Out>(-gamma * static_cast<Arg>(distance)));
+      out[j] = vector_math::exp2_of_negative(static_cast<Out>(-rate * static_cast<Arg>(distance)));
     }
   };
   // Products of 32-bit integers take as long as many additions.
@@ -103,8 +104,8 @@ MULTIMARGIN_INLINE void exp_row(Arg gamma, const Raw* raw, const RowExpansion<Ra
 // out[j] = k of raw[j], j < width, without scale and offset. The argument is formed in the precision of the raw values
 // (of the result, if they are integers); exp and tanh run in the precision of the result. out may be raw itself.
 template <class Raw, class Out>
-MULTIMARGIN_CLONES void kernel_row(const KernelSpec& spec, const Raw* raw, RowExpansion<Raw> expansion, Index width,
-                                   Out* out) {
+MULTIMARGIN_INLINE void kernel_row(const KernelSpec& spec, const Raw* raw, const RowExpansion<Raw>& expansion,
+                                   Index width, Out* out) {
   using Arg = std::conditional_t<std::is_integral_v<Raw>, Out, Raw>;
   const Arg unit = static_cast<Arg>(expansion.unit);
   const Arg gamma = static_cast<Arg>(spec.gamma * expansion.unit), coef0 = static_cast<Arg>(spec.coef0);
@@ -120,7 +121,29 @@ MULTIMARGIN_CLONES void kernel_row(const KernelSpec& spec, const Raw* raw, RowEx
         out[j] = vector_math::tanh(static_cast<Out>(gamma * static_cast<Arg>(raw[j]) + coef0));
       break;
     case Kernel::rbf:
-    case Kernel::laplacian: exp_row(gamma, raw, expansion, width, out); break;
+    case Kernel::laplacian: {
+      const Arg rate = static_cast<Arg>(spec.gamma * expansion.unit * vector_math::kLog2OfE);
+      exp_row(rate, raw, expansion, width, out);
+      break;
+    }
+  }
+}
+
+// Raw values in rows, `stride` apart, with the norms of the rows or null.
+template <class Raw>
+struct RawRows {
+  const Raw* values;
+  Index stride;
+  const Raw* norms;
+};
+
+// The same for `count` rows in one call: out[k] is where row k goes.
+template <class Raw, class Out>
+MULTIMARGIN_CLONES void kernel_rows(const KernelSpec& spec, RawRows<Raw> raw, RowExpansion<Raw> expansion, Index count,
+                                    Index width, Out* const* out) {
+  for (Index k = 0; k < count; ++k) {
+    if (raw.norms) expansion.a_norm = raw.norms[k];
+    kernel_row(spec, raw.values + k * raw.stride, expansion, width, out[k]);
   }
 }
 

@@ -57,7 +57,7 @@ class WorkingSetKernel {
   }
 
  private:
-  static constexpr Index kPartRows = 128, kPartColumns = 512;  // of a square, computed at a time
+  static constexpr Index kPartRows = 128;  // of a square, computed at a time
 
   // Rows first .. first + kPartRows - 1 of a square, whose samples are those of the operands.
   template <class Raw, class T>
@@ -68,8 +68,9 @@ class WorkingSetKernel {
     const Index q = std::min(kPartRows, square.count - first);
     KernelTiles<Raw, Value> tiles(operands);
     tiles.load(rows, q);
-    for (Index from = 0; from < square.count; from += kPartColumns) {
-      const Index to = std::min(from + kPartColumns, square.count);
+    const Index columns = operands.b.tile_shape(q, square.count, false).columns;
+    for (Index from = 0; from < square.count; from += columns) {
+      const Index to = std::min(from + columns, square.count);
       const Value* values = tiles.evaluate(from, to);
       for (Index k = 0; k < q; ++k)
         store_row(values + k * tiles.row_stride(), to - from, square.out + (first + k) * square.count + from);

@@ -66,9 +66,9 @@ class IntegerSamples final : public Samples,
   }
 
   TileShape tile_shape(Index q, Index width, bool split_rows) const override {
-    // Without split_rows the rows are loaded again for every strip of columns, so strips are wide.
-    if (!split_rows) return {std::min<Index>(q, 128), shared_columns(width, 1, 256, 512)};
+    // Tiles that are used at once, and rows that stay loaded for the next: they fit the first-level cache.
     const Index rows = std::min<Index>(q, 128);
+    if (!split_rows) return {rows, integer_panel};
     return {rows, shared_columns(width, (q + rows - 1) / rows, 256, 512)};
   }
 

@@ -20,19 +20,21 @@ class ListedVariables {
 
   // Lists the classes of every sample that can move soon (Machine::listed). A sample with too few of them to move is
   // left out. Kernel rows of single classes are copied to `room`. If the kernel blocks of all classes do not fit there,
-  // or have more entries than K itself, all variables are listed and all classes use K. If K is not there, the kernel
-  // blocks of the classes, or else K, are computed in `room`.
+  // or have more entries than K itself, fewer classes are listed (half and a quarter of the width). If that is not
+  // enough, all variables are listed and all classes use K. If K is not there, the kernel blocks of the classes, or
+  // else K, are computed in `room`.
   ListedVariables(const Subproblem<T>& b, double width, T* room, Index room_size)
       : ListedVariables(b, b.q, width, room, room_size) {}
 
   // The same for samples that take steps together with others, `rows` samples in all: K has a row for each of them.
   ListedVariables(const Subproblem<T>& b, Index rows, double width, T* room, Index room_size)
       : b_(checked(b)), rows_(rows), samples_(b.q), classes_(b.m), room_(room), room_end_(room + room_size) {
-    list(width);
-    const double share = static_cast<double>(rows) / static_cast<double>(std::max(b.q, Index{1}));
-    double entries = 0.0;
-    for (const Class& c : classes_) entries += share * static_cast<double>(c.size) * static_cast<double>(c.size);
-    if (entries < static_cast<double>(rows) * static_cast<double>(b.q) && entries <= static_cast<double>(room_size))
+    bool fits = false;
+    for (int tries = 0; tries < kTries && !fits; ++tries, width *= 0.5) {
+      list(width);
+      fits = blocks_fit(room_size);
+    }
+    if (fits)
       list_members();
     else
       list_all();
@@ -198,6 +200,7 @@ class ListedVariables {
     std::vector<std::int32_t> members;
   };
 
+  static constexpr int kTries = 3;  // widths
   static constexpr Index kGap = 8;  // between classes in G_, so that a sample's classes do not share cache sets
 
   // Positions have 32 bits, which keeps the variables of a sample in one cache line. Only blocks of more memory than
@@ -216,11 +219,22 @@ class ListedVariables {
   }
 
   void list(double width) {
+    variables_.clear();
+    for (Class& c : classes_) c.size = 0;
     for (Index i = 0; i < b_.q; ++i) {
       const Index first = i * b_.m;
       append(i, Machine::listed(b_.G + first, b_.alpha + first, b_.y[i], b_.C[i], b_.m, width));
       for_variables(i, [&](const Variable& variable) { ++classes_[variable.r].size; });
     }
+  }
+
+  // Whether the kernel blocks of the listed classes have fewer entries than K, and at most `room`.
+  bool blocks_fit(Index room) const {
+    const auto rows = static_cast<double>(rows_), q = static_cast<double>(b_.q);
+    double entries = 0.0;
+    for (const Class& c : classes_) entries += static_cast<double>(c.size) * static_cast<double>(c.size);
+    entries *= rows / std::max(q, 1.0);
+    return entries < rows * q && entries <= static_cast<double>(room);
   }
 
   void list_all() {
