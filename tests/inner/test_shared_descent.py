@@ -81,15 +81,18 @@ SHARES = {
 @every_machine
 @every_dtype
 @pytest.mark.parametrize("shares", SHARES)
-def test_the_optimum(machine, dtype, shares):
+@pytest.mark.parametrize("eps", [1e-4, 1e-5])
+def test_the_optimum(machine, dtype, shares, eps):
     p = Problem(dtype)
-    alpha, G, (_, updates, violation, _), _ = descend(p, machine, owners(SHARES[shares]))
+    alpha, G, (_, updates, violation, _), _ = descend(p, machine, owners(SHARES[shares]), eps=eps)
     truth = p.truth(alpha, machine)
-    assert truth.psi.max() <= 1e-4 + 1e-9
-    assert violation == pytest.approx(truth.psi.max(), abs=1e-9)
+    # Gradients of fixed-point blocks are in single precision, unless a smaller violation is asked for.
+    rounding = 1e-5 if dtype == np.uint16 and eps == 1e-4 else 1e-9
+    assert truth.psi.max() <= eps + rounding
+    assert violation == pytest.approx(truth.psi.max(), abs=rounding)
     assert updates > 0
     assert_feasible(alpha, p.y, p.C, machine=machine)
-    np.testing.assert_allclose(G, decoded(p.K) @ alpha - one_hot(p.y, M), atol=1e-9)
+    np.testing.assert_allclose(G, decoded(p.K) @ alpha - one_hot(p.y, M), atol=rounding)
 
 
 @every_machine
