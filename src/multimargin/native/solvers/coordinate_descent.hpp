@@ -28,8 +28,7 @@ using namespace machines;
 // class with a small z_r hardly falls, and must not hold up all other rows.
 //
 // With `faces`, sweeps alternate with conjugate gradients over the free variables (face.hpp), as soon as those take no
-// longer than the sweeps since the last. Gradients in float go without: well conditioned problems gain nothing. With
-// `spans`, sweeps alternate with steps over what they did (span_step.hpp).
+// longer than the sweeps since the last. With `spans`, they alternate with steps over what they did (span_step.hpp).
 template <class Machine, class T, class Real>
 class CoordinateDescent {
  public:
@@ -94,7 +93,7 @@ class CoordinateDescent {
 
   Index sweep(double threshold, DescentResult& result) {
     bool moved = false;  // all samples may have
-    if (o_.faces && !scan_) moved |= face_.step(b_, variables_, machine_, threshold, result, interrupt_);
+    if (o_.faces) moved |= face_.step(b_, variables_, machine_, threshold, result, interrupt_);
     if (o_.spans) moved |= span_.step(b_, variables_, machine_, result, o_.eps);
     if (scan_ && moved) scan_->refresh_all(variables_);
     const Index updates = scan_ ? update_listed(threshold, result) : update_visited(threshold, result);

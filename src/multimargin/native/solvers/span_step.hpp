@@ -61,8 +61,8 @@ class SpanStep {
 
  private:
   static constexpr bool kSingle = std::is_same_v<Real, float>;
-  static constexpr Index kOften = kSingle ? 4 : 2;  // a step after q / kOften updates
-  static constexpr double kOutside = 0.25;          // share of the samples that may be cut
+  static constexpr Index kOften = 2;           // a step after q / kOften updates
+  static constexpr double kOutside = 0.25;     // share of the samples that may be cut
   // Of the largest |G|: the error of a difference of gradients.
   static constexpr double kRounding = kSingle ? 1.2e-7 : 1e-15;
   // Of eps: the largest error of G that steps may cause. Single precision goes with fixed-point kernel values, whose
