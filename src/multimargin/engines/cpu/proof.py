@@ -77,7 +77,7 @@ class Proof:
         if not state.problem.idle_without_loss or not math.isfinite(error) or (watch and watch.is_stale):
             return None
         slack = np.empty(state.shard.count)
-        _core.slack(state.problem.name, state.G, state.y, np.arange(len(slack)), slack)
+        state.slack(np.arange(len(slack)), slack)
         return np.flatnonzero(~(slack > error) | state.is_support_here)
 
     def scores(self, here: IntArray) -> FloatArray:

@@ -195,6 +195,10 @@ class State:
         _core.measure(self.problem.name, G, alpha, y, C, None, psi, gain, self.n_threads)
         return psi, gain
 
+    def slack(self, ids: IntArray, out: FloatArray) -> None:
+        """How far samples held here are from a violation if they have no weight, into ``out[ids]``."""
+        _core.slack(self.problem.name, self.G, self.y, ids, out, self.n_threads)
+
     def largest_violation(self, block: Block) -> float:
         """The largest ψ_i of a block."""
         return float(self.measures(block.rows())[0].max(initial=0.0))
