@@ -26,7 +26,7 @@ from ...system.fixed_point import FIXED_POINT
 from ...system.typing import FloatArray, IntArray
 from .kernel_values import KernelValues, NativeValues, between_0_and_1
 from .row_store import RowStore
-from .state import State
+from .state import State, rows_not_zero
 from .watch import Watch
 
 _UNIT = 2.0**-24  # u
@@ -97,7 +97,7 @@ class Proof:
         moved = np.union1d(known.support, state.support)
         delta = state.alpha[moved]
         delta[np.searchsorted(moved, known.support)] -= known.coef
-        changed = delta.any(axis=1)
+        changed = rows_not_zero(delta)
         moved, delta = moved[changed], delta[changed]
         if 2 * len(moved) > len(state.support):
             return None

@@ -16,7 +16,7 @@ from ...run.profile import Profile
 from ...system.typing import FloatArray, IntArray
 from .kernel_values import LARGE_COST, NativeValues
 from .row_store import RowStore
-from .state import State
+from .state import State, rows_not_zero
 
 _ALMOST_ALL = 0.999  # of the computed rows
 # The rows of W are computed again while the largest violation is above _FAR (in margin units), when it has
@@ -115,7 +115,7 @@ class Watch:
         with self.profile.phase("gradient"):
             moved = np.flatnonzero(self._had_weight | state.is_support)  # no other sample can have
             delta = state.alpha[moved] - alpha[moved]
-            changed = delta.any(axis=1)
+            changed = rows_not_zero(delta)
             moved, delta = moved[changed], delta[changed]
             steady = state.costs.largest > LARGE_COST
             self.values.gradient(moved, delta, ids, G, state.G, steady)

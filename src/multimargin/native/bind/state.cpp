@@ -53,6 +53,12 @@ void slack(const std::string& machine, const ConstMatrix& G, const Labels& y, co
   });
 }
 
+void rows_not_zero(const ConstMatrix& A, const Array<bool, 1>& found) {
+  nb::gil_scoped_release released;
+  require(length(found) == length(A), "found must have one value per row of A");
+  state::find_rows(A.data(), length(A), length(A, 1), found.data());
+}
+
 void update_gradient(const Matrix& G, const KernelRows& rows, const Ids& slots, const ConstMatrix& delta,
                      int n_threads) {
   nb::gil_scoped_release released;
@@ -96,6 +102,8 @@ void bind_state(nb::module_& m) {
   m.def("slack", &slack, "machine"_a, "G"_a.noconvert(), "y"_a.noconvert(), "ids"_a.noconvert(), "slack"_a.noconvert(),
         "n_threads"_a,
         "slack[i] of the rows ids: how far they are from a violation if alpha_i = 0, or minus the violation.");
+  m.def("rows_not_zero", &rows_not_zero, "A"_a.noconvert(), "found"_a.noconvert(),
+        "found[i]: whether row i of A has a value that is not zero.");
   m.def("update_gradient", &update_gradient, "G"_a.noconvert(), "rows"_a.noconvert(), "slots"_a.noconvert(),
         "delta"_a.noconvert(), "n_threads"_a, "G[j, :] += sum_k rows[slots[k], j] delta[k, :].");
   m.def("update_samples", &update_samples, "machine"_a, "update"_a, "alpha"_a.noconvert(), "G"_a.noconvert(),

@@ -27,6 +27,15 @@ MULTIMARGIN_CLONES void measure_rows(const MeasureArrays& a, const Index* ids, I
   }
 }
 
+// found[i] = whether one of the m values of row i is not zero.
+MULTIMARGIN_CLONES inline void find_rows(const double* A, Index n, Index m, bool* found) {
+  for (Index i = 0; i < n; ++i) {
+    int any = 0;
+    for (Index r = 0; r < m; ++r) any |= A[i * m + r] != 0.0;
+    found[i] = any != 0;
+  }
+}
+
 // Rows that a thread looks at in one go, and threads that are worth it: a look at one value of a row is mostly
 // branches, which take the time of several multiply-adds.
 inline constexpr Index kRange = 512;
