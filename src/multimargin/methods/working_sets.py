@@ -279,10 +279,8 @@ class Growing(WorkingSet):
 
     def _newcomers(self, engine: Engine, stop: str, tol: float, largest: int) -> IntArray:
         """The worst violators among the samples that are no support vectors, right after a look at all."""
-        most = min(max(self.least, int(self.share * len(engine.support()))), (largest + 1) // 2)
-        new = engine.select(
-            most, rank=self.rank, stop=stop, above=tol, among="rest", even=self.even, measured=True
-        )
+        k = min(max(self.least, int(self.share * len(engine.support()))), (largest + 1) // 2)
+        new = engine.select(k, rank=self.rank, stop=stop, above=tol, among="rest", even=self.even, seen=True)
         return new.ids[: max(self.least, new.above // 2)]
 
 

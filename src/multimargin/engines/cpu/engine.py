@@ -133,9 +133,9 @@ class CpuEngine(Engine):
         above: float = 0.0,
         among: str = "all",
         even: bool = False,
-        measured: bool = False,
+        seen: bool = False,
     ) -> Selection:
-        found = self.state.select(k, rank, stop, above, among, even, measured)
+        found = self.state.select(k, rank, stop, above, among, even, seen)
         watch = self.steps.watch
         if watch is None or among not in ("all", "near"):
             return found

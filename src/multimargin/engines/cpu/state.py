@@ -151,7 +151,7 @@ class State:
         return np.maximum(psi, self._psi), gap
 
     def select(
-        self, k: int, rank: str, stop: str, above: float, among: str, even: bool, measured: bool = False
+        self, k: int, rank: str, stop: str, above: float, among: str, even: bool, seen: bool = False
     ) -> Selection:
         """See ``Engine.select``."""
         if among == "near" and (near := self.shrinking.near()) is not None:
@@ -161,7 +161,7 @@ class State:
         ids: IntArray | None = None
         if among not in ("all", "near"):
             ids = {"support": self._listed().own, "rest": self._listed().rest}[among]
-        found = self._select(ids, k, rank, stop, above, even, measured)
+        found = self._select(ids, k, rank, stop, above, even, seen)
         if among == "near":
             self.shrinking.saw_all((self._psi == 0) & ~self._is_support[self._here])
         return found
@@ -174,12 +174,12 @@ class State:
         stop: str,
         above: float,
         even: bool,
-        measured: bool = False,
+        seen: bool = False,
     ) -> Selection:
         """Select among samples with these numbers here, all samples if None."""
         if ids is not None and not len(ids) and self.shard.alone:
             return Selection(np.empty(0, dtype=np.int64), 0.0, math.nan, 0)
-        if not measured:
+        if not seen:
             self._measure(ids)
         at = slice(None) if ids is None else ids
         psi, gain, y = self._psi[at], self._gain[at], self.y[at]
@@ -187,16 +187,16 @@ class State:
         value = psi / self.problem.kappa if stop == "psi" else closeness(psi, gain, self.C[at])
         score = np.where(value > above, psi if rank == "psi" else gain, -1.0)
         among = self._ids if ids is None else self.shard.first + ids
-        seen = self.team.join(
+        looks = self.team.join(
             np.array([[value.max(initial=0.0), gain.sum(), np.count_nonzero(score > 0)]]),
             [1] * self.team.size,
         )
-        most = int(seen[:, 2].max())
+        most = int(looks[:, 2].max())
         return Selection(
             self._evenly(among, score, y, k, most) if even else self.team.top(among, score, k, most),
-            float(seen[:, 0].max()),
-            float(seen[:, 1].sum()) if ids is None else math.nan,
-            int(seen[:, 2].sum()),
+            float(looks[:, 0].max()),
+            float(looks[:, 1].sum()) if ids is None else math.nan,
+            int(looks[:, 2].sum()),
         )
 
     def _evenly(self, ids: IntArray, score: FloatArray, y: LabelArray, k: int, most: int) -> IntArray:
