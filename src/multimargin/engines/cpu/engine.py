@@ -214,6 +214,7 @@ class CpuEngine(Engine):
             self.steps.proof.lose()
             raise
 
+    @timed("leap")
     def leap(self, tol: float) -> bool:
         leap, late = self._leap, partial(is_late, self.deadline, self.team)
         if leap is None:
