@@ -25,7 +25,7 @@ class StandIn:
     def draw(self, k, rng):
         return rng.permutation(self.n)[:k]
 
-    def select(self, k, *, rank="psi", stop="psi", above=0.0, among="all", even=False):
+    def select(self, k, *, rank="psi", stop="psi", above=0.0, among="all", even=False, seen=False):
         self.asked.append((among, above))
         inside = np.isin(np.arange(self.n), self.supports)
         everyone = np.ones(self.n, dtype=bool)

@@ -51,6 +51,7 @@ class Result:
     absent: str | None = None  # why there is no time
     slower_than: float | None = None  # the limit at which it was stopped
     facts: dict[str, Any] = field(default_factory=dict)
+    memory: dict[str, float] = field(default_factory=dict)  # MB before the last fit, and at its peak
     predict_seconds: float | None = None
     accuracy: float | None = None
     coefficients: Coefficients | None = None
@@ -142,7 +143,7 @@ class Arena:
             except TooSlowError as slow:
                 results[name].slower_than = slow.limit
                 raise
-            results[name].facts = answer["facts"]
+            results[name].facts, results[name].memory = answer["facts"], answer["memory"]
             results[name].cpu.append(answer["cpu"])
             return answer["seconds"]
 

@@ -26,15 +26,18 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 import numpy as np
 
 from .instructions import count_instructions
+from .resident import forget_peak, resident_mb
 from .storage import few_rows, read_split
 
 WARM_UP_ROWS = 60
+Result = TypeVar("Result")
 
 
 def own_channel() -> TextIO:
@@ -48,6 +51,17 @@ def timed(action: Any, **arguments: Any) -> tuple[dict[str, float], Any]:
     start, cpu = time.perf_counter(), time.process_time()
     result = action(**arguments)
     return {"seconds": time.perf_counter() - start, "cpu": time.process_time() - cpu}, result
+
+
+def measured(action: Callable[[], Result]) -> tuple[Result, dict[str, float]]:
+    """The result of ``action``, and the memory of this process before it and at its peak if that is known."""
+    try:
+        forget_peak()
+    except OSError:  # not Linux, or not allowed
+        return action(), {}
+    before = resident_mb("VmRSS")
+    result = action()
+    return result, {"before_mb": before, "peak_mb": resident_mb("VmHWM")}
 
 
 class Server:
@@ -69,8 +83,8 @@ class Server:
         return {}
 
     def fit(self, **parameters: Any) -> dict[str, Any]:
-        times, told = timed(self.adapter.fit, **parameters)
-        return times | (told or {}) | {"facts": self.adapter.facts()}
+        (times, told), memory = measured(lambda: timed(self.adapter.fit, **parameters))
+        return times | (told or {}) | {"facts": self.adapter.facts(), "memory": memory}
 
     def count(self, **parameters: Any) -> dict[str, Any]:
         """Instructions of one more fit, if they can be counted here."""

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multimargin import _core
 from multimargin.engines import CpuEngine, EngineOptions
 from multimargin.engines.base import Task
 from multimargin.engines.cpu.kept_block import KeptBlock
@@ -29,7 +30,7 @@ def bounded(n, dtype=np.float32):
 
 def take_in(kept, K, W, how="rows", chunk=None, seed=0):
     """A round as the engine does it: rows from a store in any order, or against the members only."""
-    new = kept.missing(W)
+    new = kept.missing(W, 2)
     if not len(new):
         return new
     if how == "columns":
@@ -191,3 +192,15 @@ def test_proof_by_rows_in_store_or_computed(rows):
         pass
     engine.place(alpha)
     np.testing.assert_allclose(engine.state.scores(slice(None)), RBF(0.3).between(X, X) @ alpha, atol=1e-13)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("old, new", [(1600, 1600), (1600, 1680), (1600, 4000)])
+def test_rows_move_apart_on_threads(threads, old, new):
+    rows, columns = 1600, 1590
+    values = np.zeros(rows * new, dtype=np.uint16)
+    before = values[: rows * old].reshape(rows, old)
+    before[:, :columns] = np.random.default_rng(0).integers(0, 65536, (rows, columns))
+    expected = before[:, :columns].copy()
+    _core.widen_block(values, rows, columns, old, new, threads)
+    np.testing.assert_array_equal(values.reshape(rows, new)[:, :columns], expected)

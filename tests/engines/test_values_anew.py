@@ -73,7 +73,7 @@ def test_slack_is_the_distance_to_a_violation(machine):
     G, y = rng.normal(size=(200, M)), rng.integers(M, size=200).astype(np.int32)
     G[:100][np.arange(100), y[:100]] += 3.0
     slack, ids = np.full(200, np.nan), np.arange(0, 200, 3)
-    _core.slack(machine, G, y, ids, slack)
+    _core.slack(machine, G, y, ids, slack, 1)
     assert np.isnan(np.delete(slack, ids)).all()
     target = PROBLEMS[machine](M).target(y)
     against = np.where(one_hot(y, M) > 0, 1.0, -1.0)

@@ -189,12 +189,14 @@ class Engine(ABC):
         above: float = 0.0,
         among: str = "all",
         even: bool = False,
+        seen: bool = False,
     ) -> Selection:
         """The ``k`` samples with the largest ``rank`` whose ``stop`` measure exceeds ``above``.
 
         Measures are "psi" (violation) and "gain" (gap). ``among`` is "all", "support", "rest" or "near". With
         "near" an engine may examine fewer than all samples, as long as those show a violation above
         ``above``. With ``even``, as many samples of every class as there are, up to its share of ``k``.
+        ``seen`` says that nothing has changed since all samples were examined.
         """
 
     @abstractmethod

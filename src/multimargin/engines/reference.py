@@ -111,6 +111,7 @@ class ReferenceEngine(Engine):
         above: float = 0.0,
         among: str = "all",
         even: bool = False,
+        seen: bool = False,
     ) -> Selection:
         every = among in ("all", "near")
         ids = np.flatnonzero(every | (self.alpha.any(axis=1) == (among == "support")))

@@ -30,6 +30,6 @@ FIRST_TOUCH = 100
 USES = 8
 READ = 20
 
-# Multiplications of one native call, short enough that Ctrl-C is heard within a second.
+# Multiplications of one native call, of scores for each thread: so few that Ctrl-C is heard within a second.
 KERNEL_ROWS_CALL = 2e10
 SCORES_CALL = 1e10

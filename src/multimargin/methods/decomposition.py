@@ -156,7 +156,7 @@ class Decomposition:
         engine.deadline = monitor.deadline
         if checkpoint is not None:
             checkpoint.begin(monitor.trace)
-        with engine.running():
+        with engine.running(), engine.profile.phase("loop"):
             run = Run(self, engine, monitor, tol, rng, keep_interrupted, checkpoint)
             status, proof = scheme.solve(run)
         if run.left(proof) <= tol:  # whatever limit was met, or whoever stopped it

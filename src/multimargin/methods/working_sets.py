@@ -278,9 +278,9 @@ class Growing(WorkingSet):
         return np.concatenate([violators[:half], rest, violators[half:]])[:room]
 
     def _newcomers(self, engine: Engine, stop: str, tol: float, largest: int) -> IntArray:
-        """The worst violators among the samples that are no support vectors."""
-        most = min(max(self.least, int(self.share * len(engine.support()))), (largest + 1) // 2)
-        new = engine.select(most, rank=self.rank, stop=stop, above=tol, among="rest", even=self.even)
+        """The worst violators among the samples that are no support vectors, right after a look at all."""
+        k = min(max(self.least, int(self.share * len(engine.support()))), (largest + 1) // 2)
+        new = engine.select(k, rank=self.rank, stop=stop, above=tol, among="rest", even=self.even, seen=True)
         return new.ids[: max(self.least, new.above // 2)]
 
 

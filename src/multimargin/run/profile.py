@@ -10,8 +10,9 @@ from typing import Any, TypeVar, cast
 
 # kernel rows: computing them; inner: solving the block subproblems; gradient: updating G after a step;
 # selection: measuring samples and choosing the working set; memory: conversion of the samples, allocation,
-# copies of kernel blocks; proof: the float64 certificate; messages: bringing samples of other processes here.
-PHASES = ("kernel rows", "inner", "gradient", "selection", "memory", "proof", "messages")
+# copies of kernel blocks; proof: the float64 certificate; messages: bringing samples of other processes here;
+# leap: models of the kernel of low rank; loop: the rest of the outer loop, which is Python.
+PHASES = ("kernel rows", "inner", "gradient", "selection", "memory", "proof", "messages", "leap", "loop")
 
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 

@@ -246,7 +246,8 @@ class Blocks:
 
     def _grown(self, W: IntArray, kept: KeptBlock) -> Block:
         """The kept block, with the newcomers of ``W`` added."""
-        new, threads = kept.missing(W), self.options.n_threads
+        threads = self.options.n_threads
+        new = kept.missing(W, threads)
         if len(kept.members) + len(new) <= self.rows.cache.capacity:
             for store, slots, which in self.rows.visit(new):
                 kept.extend(new[which], store, slots, threads)

@@ -132,8 +132,9 @@ class CpuEngine(Engine):
         above: float = 0.0,
         among: str = "all",
         even: bool = False,
+        seen: bool = False,
     ) -> Selection:
-        found = self.state.select(k, rank, stop, above, among, even)
+        found = self.state.select(k, rank, stop, above, among, even, seen)
         watch = self.steps.watch
         if watch is None or among not in ("all", "near"):
             return found
@@ -212,6 +213,7 @@ class CpuEngine(Engine):
             self.steps.proof.lose()
             raise
 
+    @timed("leap")
     def leap(self, tol: float) -> bool:
         leap, late = self._leap, partial(is_late, self.deadline, self.team)
         if leap is None:

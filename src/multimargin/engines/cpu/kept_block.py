@@ -42,13 +42,13 @@ class KeptBlock:
     def _square(self) -> np.ndarray:
         return self._values[: self._stride**2].reshape(self._stride, self._stride)
 
-    def missing(self, W: IntArray) -> IntArray:
+    def missing(self, W: IntArray, n_threads: int) -> IntArray:
         """The samples of ``W`` that are not members yet; makes room, if need be by leaving idle ones out."""
         new = W[~self._is_member[W]]
         idle = len(self.members) + len(new) - len(W)
         if idle > self.IDLE_SHARE * len(W) or len(W) + idle > self.largest:
             self._retain(np.isin(self.members, W))
-        self._widen(len(self.members) + len(new))
+        self._widen(len(self.members) + len(new), n_threads)
         return new
 
     def extend(self, new: IntArray, rows: np.ndarray, slots: IntArray, n_threads: int) -> None:
@@ -63,20 +63,20 @@ class KeptBlock:
         self, new: IntArray, rows: np.ndarray, slots: IntArray, columns: IntArray | None, n_threads: int
     ) -> None:
         old = len(self.members)
-        self._widen(old + len(new))
+        self._widen(old + len(new), n_threads)
         everyone = np.concatenate([self.members, new])
         columns = everyone if columns is None else columns
         _core.extend_block(self._square(), old, rows, slots, columns, n_threads)
         self.members = everyone
         self._is_member[new] = True
 
-    def _widen(self, count: int) -> None:
+    def _widen(self, count: int, n_threads: int) -> None:
         """Move the rows apart to make room for ``count`` members; only memory in use is ever touched."""
         if count <= self._stride:
             return
         old, self._stride = self._stride, min(self.largest, int(self.GROWTH * count))
         count = len(self.members)
-        _core.widen_block(self._values, count, count, old, self._stride)
+        _core.widen_block(self._values, count, count, old, self._stride, n_threads)
 
     def _retain(self, kept: np.ndarray) -> None:
         _core.retain_block(self._square(), np.flatnonzero(kept))

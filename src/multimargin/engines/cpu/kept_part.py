@@ -68,4 +68,4 @@ class KeptPart:
             return
         most = min(self._shard.count, self.largest)
         old, self._stride = self._stride, min(most, int(self.GROWTH * columns))
-        _core.widen_block(self._values, len(self.members), len(self.here), old, self._stride)
+        _core.widen_block(self._values, len(self.members), len(self.here), old, self._stride, n_threads=1)

@@ -272,7 +272,7 @@ class NativeValues(KernelValues):
         too, unless they are to be ``steady``.
         """
         sv, coef = self._only(ids), np.ascontiguousarray(coef)
-        step = max(1, int(work.SCORES_CALL / (max(1, len(ids)) * self.work)))
+        step = max(1, int(self.n_threads * work.SCORES_CALL / (max(1, len(ids)) * self.work)))
         for first in range(0, len(here), step):
             part = here[first : first + step]
             x = self._samples.take(part)
@@ -286,7 +286,7 @@ class NativeValues(KernelValues):
         if self.exact:
             samples = self._samples if here is None else self._samples.take(here)
             scorer = SupportScorer(self._spec, self._only(ids), np.ascontiguousarray(coef))
-            for first, last in scorer.steps(width, self.work):
+            for first, last in scorer.steps(width, self.work, self.n_threads):
                 scorer(samples, first, last, out[first:last], self.n_threads)
         else:  # guests are kept as rows of X
             X = self.task.X if here is None else self.task.X[here]

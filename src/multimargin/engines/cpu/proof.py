@@ -27,7 +27,7 @@ from ...system.fixed_point import FIXED_POINT
 from ...system.typing import FloatArray, IntArray
 from .kernel_values import KernelValues, NativeValues, between_0_and_1
 from .row_store import RowStore, chunks
-from .state import State
+from .state import State, rows_not_zero
 from .watch import Watch
 
 _UNIT = 2.0**-24  # u
@@ -79,7 +79,7 @@ class Proof:
         if not state.problem.idle_without_loss or not math.isfinite(error) or (watch and watch.is_stale):
             return None
         slack = np.empty(state.shard.count)
-        _core.slack(state.problem.name, state.G, state.y, np.arange(len(slack)), slack)
+        state.slack(np.arange(len(slack)), slack)
         return np.flatnonzero(~(slack > error) | state.is_support_here)
 
     def scores(self, here: IntArray | None) -> FloatArray:
@@ -112,7 +112,7 @@ class Proof:
         delta = np.zeros((len(moved), self.state.m))
         delta[np.searchsorted(moved, support)] = coef
         delta[np.searchsorted(moved, known.support)] -= known.coef
-        changed = delta.any(axis=1)
+        changed = rows_not_zero(delta)
         moved, delta = moved[changed], delta[changed]
         if 2 * len(moved) > len(support):
             return None

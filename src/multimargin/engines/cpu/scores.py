@@ -27,9 +27,13 @@ class SupportScorer:
     sv: _core.Samples
     coef: FloatArray
 
-    def steps(self, n: int, cost: float) -> Iterator[tuple[int, int]]:
-        """First and last row of each call for ``n`` samples whose kernel values take ``cost`` each."""
-        step = max(1, int(work.SCORES_CALL / (max(1, self.sv.n) * cost)) // _CALL_ROWS) * _CALL_ROWS
+    def steps(self, n: int, cost: float, n_threads: int) -> Iterator[tuple[int, int]]:
+        """First and last row of each call for ``n`` samples whose kernel values take ``cost`` each.
+
+        More threads get more rows: so that each has some, and because they take no longer.
+        """
+        rows = n_threads * work.SCORES_CALL / (max(1, self.sv.n) * cost)
+        step = max(1, int(rows) // _CALL_ROWS) * _CALL_ROWS
         for first in range(0, n, step):
             yield first, min(first + step, n)
 
@@ -60,16 +64,17 @@ class LaidOutScorer:
 
     def __call__(self, X: Data, n_threads: int, out: FloatArray) -> None:
         """The scores of the rows of ``X``, into ``out``."""
-        for first, last, part in self._parts(X):
+        for first, last, part in self._parts(X, n_threads):
             k = next(k for k, layout in enumerate(self.layouts) if layout.holds(part))
             self._scorer(k)(self.layouts[k].samples(part), 0, last - first, out[first:last], n_threads)
 
-    def _parts(self, X: Data) -> Iterator[tuple[int, int, Data]]:
+    def _parts(self, X: Data, n_threads: int) -> Iterator[tuple[int, int, Data]]:
         dense, n = not sp.issparse(self.support), X.shape[0]
         if not dense and not sp.issparse(X):
             X = sp.csr_array(X)
         most = max(1, _DENSE_VALUES // X.shape[1]) if dense and sp.issparse(X) else n
-        for begin, end in self._scorer(0).steps(n, self.layouts[0].work(features_per_sample(X))):
+        cost = self.layouts[0].work(features_per_sample(X))
+        for begin, end in self._scorer(0).steps(n, cost, n_threads):
             for first in range(begin, end, most):
                 last = min(first + most, end)
                 part = X[first:last]

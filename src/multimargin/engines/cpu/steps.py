@@ -15,7 +15,7 @@ from .blocks import LazyBlock, StoreBlock
 from .kernel_values import NativeValues
 from .proof import Proof
 from .row_store import RowStore
-from .state import State
+from .state import State, rows_not_zero
 from .team_blocks import PartBlock
 from .watch import Watch
 
@@ -40,12 +40,12 @@ class Steps:
         ``before`` are the rows of alpha and G that the block had, if the state does not have them all.
         """
         state, W = self.state, block.W
-        delta = block.alpha - (state.alpha[W] if before is None else before[0])
-        moved = np.flatnonzero(delta.any(axis=1))
+        old = (state.alpha[W], state.G[W]) if before is None else before
+        delta = block.alpha - old[0]
+        moved = np.flatnonzero(rows_not_zero(delta))
         if not len(moved):
             return False
-        G = state.G[W[moved]] if before is None else before[1][moved]
-        self._change_dual(_gain(block.G[moved], G, delta[moved]))
+        self._change_dual(_gain(block.G, old[1], delta))
         if self.watch is not None:
             worst = state.largest_psi(W)
             state.G[W] = block.G

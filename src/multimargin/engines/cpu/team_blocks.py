@@ -181,7 +181,7 @@ class TeamBlocks(Blocks):
         if self._is_first:
             if self._kept is None:
                 self._kept = self._empty_block()
-            new = self._kept.missing(W)
+            new = self._kept.missing(W, self.options.n_threads)
             old = self._kept.members
         return self._shard.team.join(old), self._shard.team.join(new)
 

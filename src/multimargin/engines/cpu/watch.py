@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ... import _core
 from ...run.profile import Profile
 from ...system.typing import FloatArray, IntArray
 from .kernel_values import LARGE_COST, NativeValues
 from .row_store import RowStore
-from .state import State
+from .state import State, rows_not_zero
 
 _ALMOST_ALL = 0.999  # of the computed rows
 # The rows of W are computed again while the largest violation is above _FAR (in margin units), when it has
@@ -49,6 +48,7 @@ class Watch:
     def see_all(self) -> None:
         """All rows of G have just been computed, as exactly as can be: later ones are relative to them."""
         self._exact = self.state.alpha.copy(), self.state.G.copy()
+        self._had_weight = self.state.is_support.copy()
         self._drift, self._at_last_look, self._last_worst = 0.0, np.inf, np.inf
         self._seen[:] = 0.0
         self._stale[:] = False
@@ -113,12 +113,14 @@ class Watch:
         """Rows of G = G₀ + K (α - α₀), from the last exact G₀."""
         state, (alpha, G) = self.state, self._exact
         with self.profile.phase("gradient"):
-            delta = state.alpha - alpha
-            moved = np.flatnonzero(delta.any(axis=1))
+            moved = np.flatnonzero(self._had_weight | state.is_support)  # no other sample can have
+            delta = state.alpha[moved] - alpha[moved]
+            changed = rows_not_zero(delta)
+            moved, delta = moved[changed], delta[changed]
             steady = state.costs.largest > LARGE_COST
-            self.values.gradient(moved, delta[moved], ids, G, state.G, steady)
+            self.values.gradient(moved, delta, ids, G, state.G, steady)
         self.rows.computed += len(moved) * len(ids) / state.n
         self._measure(ids)
 
     def _measure(self, ids: IntArray) -> None:
-        _core.slack(self.state.problem.name, self.state.G, self.state.y, ids, self._slack)
+        self.state.slack(ids, self._slack)

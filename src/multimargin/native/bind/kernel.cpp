@@ -83,14 +83,14 @@ void make_working_set_kernel(WorkingSetKernel* self, const KernelSpec& spec, con
 }
 
 void widen(const nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>& values, Index rows, Index columns,
-           Index old_stride, Index new_stride) {
+           Index old_stride, Index new_stride, int n_threads) {
   nb::gil_scoped_release released;
   require(0 <= columns && columns <= old_stride && old_stride <= new_stride,
           "columns <= old_stride <= new_stride must hold");
   require(rows >= 0 && (rows == 0 || (rows - 1) * new_stride + columns <= length(values)),
           "values has no room for the wider rows");
   with_stored_dtype(values, [&]<class T>(std::type_identity<T>) {
-    widen_block(static_cast<T*>(values.data()), rows, columns, old_stride, new_stride);
+    widen_block(static_cast<T*>(values.data()), rows, columns, old_stride, new_stride, checked_threads(n_threads));
   });
 }
 
@@ -148,7 +148,7 @@ void bind_kernel(nb::module_& m) {
   nb::class_<WorkingSetKernel>(m, "WorkingSetKernel", "Computes kernel rows of samples against each other.")
       .def("__init__", &make_working_set_kernel, "spec"_a, "samples"_a, "n_threads"_a, nb::keep_alive<1, 3>());
   m.def("widen_block", &widen, "values"_a.noconvert(), "rows"_a, "columns"_a, "old_stride"_a, "new_stride"_a,
-        "Moves the rows of a block in the flat array values further apart.");
+        "n_threads"_a, "Moves the rows of a block in the flat array values further apart.");
   m.def("retain_block", &retain, "K"_a.noconvert(), "kept"_a.noconvert(), "K[i, j] = K[kept[i], kept[j]] in place.");
   m.def("extend_block", &extend, "K"_a.noconvert(), "old"_a, "rows"_a.noconvert(), "slots"_a.noconvert(),
         "members"_a.noconvert(), "n_threads"_a,

@@ -39,16 +39,24 @@ void measure(const std::string& machine, const ConstMatrix& G, const ConstMatrix
   });
 }
 
-void slack(const std::string& machine, const ConstMatrix& G, const Labels& y, const Ids& ids, const Vector& slack) {
+void slack(const std::string& machine, const ConstMatrix& G, const Labels& y, const Ids& ids, const Vector& slack,
+           int n_threads) {
   nb::gil_scoped_release released;
   const Index n = length(G), m = length(G, 1);
   require(m >= 2, "G needs at least two classes (columns)");
   require(length(y) == n && length(slack) == n, "y and slack must have one value per row of G");
   check_ids(ids, n, "ids must be rows of G");
   require(labels_are_valid(y, m, ids), "y must be in 0..m-1");
+  const int threads = checked_threads(n_threads);
   with_machine(machine, [&]<class Machine>(std::type_identity<Machine>) {
-    state::slack_of_rows<Machine>(G.data(), y.data(), m, ids.data(), length(ids), slack.data());
+    state::slack<Machine>(G.data(), y.data(), m, ids.data(), length(ids), slack.data(), threads);
   });
+}
+
+void rows_not_zero(const ConstMatrix& A, const Array<bool, 1>& found) {
+  nb::gil_scoped_release released;
+  require(length(found) == length(A), "found must have one value per row of A");
+  state::find_rows(A.data(), length(A), length(A, 1), found.data());
 }
 
 void update_gradient(const Matrix& G, const KernelRows& rows, const Ids& slots, const ConstMatrix& delta,
@@ -92,7 +100,10 @@ void bind_state(nb::module_& m) {
         "C"_a.noconvert(), "ids"_a.noconvert().none(), "psi"_a.noconvert(), "gain"_a.noconvert(), "n_threads"_a,
         "Writes violation psi_i and gain g_i of the rows ids (None: all) to psi and gain.");
   m.def("slack", &slack, "machine"_a, "G"_a.noconvert(), "y"_a.noconvert(), "ids"_a.noconvert(), "slack"_a.noconvert(),
+        "n_threads"_a,
         "slack[i] of the rows ids: how far they are from a violation if alpha_i = 0, or minus the violation.");
+  m.def("rows_not_zero", &rows_not_zero, "A"_a.noconvert(), "found"_a.noconvert(),
+        "found[i]: whether row i of A has a value that is not zero.");
   m.def("update_gradient", &update_gradient, "G"_a.noconvert(), "rows"_a.noconvert(), "slots"_a.noconvert(),
         "delta"_a.noconvert(), "n_threads"_a, "G[j, :] += sum_k rows[slots[k], j] delta[k, :].");
   m.def("update_samples", &update_samples, "machine"_a, "update"_a, "alpha"_a.noconvert(), "G"_a.noconvert(),

@@ -5,10 +5,20 @@
 
 namespace multimargin::kernel {
 
-// Moves rows 0..rows-1 of `columns` values each from old_stride to new_stride >= old_stride apart, in place.
+// Moves rows 0..rows-1 of `columns` values each from old_stride to new_stride >= old_stride apart, in place. The last
+// rows go first. Those whose new places lie behind all rows that have not moved yet, first..last-1, go together.
 template <class T>
-void widen_block(T* K, Index rows, Index columns, Index old_stride, Index new_stride) {
-  for (Index i = rows - 1; i > 0; --i) std::memmove(K + i * new_stride, K + i * old_stride, columns * sizeof(T));
+void widen_block(T* K, Index rows, Index columns, Index old_stride, Index new_stride, int n_threads) {
+  for (Index last = rows; last > 1;) {
+    const Index end = (last - 1) * old_stride + columns;  // of the rows that have not moved yet
+    const Index first = std::min((end + new_stride - 1) / new_stride, last - 1), count = last - first;
+    const int threads = worthwhile_threads(n_threads, static_cast<double>(count) * static_cast<double>(columns));
+    parallel_ranges(count, 8, threads, [&](Index from, Index to) {
+      for (Index i = last - 1 - from; i > last - 1 - to; --i)
+        std::memmove(K + i * new_stride, K + i * old_stride, columns * sizeof(T));
+    });
+    last = first;
+  }
 }
 
 // Keeps only the rows and columns `kept` (ascending) of K, in place.

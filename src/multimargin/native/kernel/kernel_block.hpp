@@ -157,6 +157,7 @@ void kernel_block_as(const KernelOperands& operands, const Index* ids, Index q, 
   const Index chunks = (q + shape.rows - 1) / shape.rows;
   const Index strips = (end - begin + shape.columns - 1) / shape.columns;
   const double flops = operands.b.value_flops(operands.a) * static_cast<double>(q) * static_cast<double>(end - begin);
+  operands.b.pack(n_threads);
   parallel_tasks(chunks * strips, worthwhile_threads(n_threads, flops), [&] {
     return [&, tiles = KernelTiles<Raw, Value>(operands), loaded = Index{-1}](Index task) mutable {
       const Index chunk = task / strips, first = chunk * shape.rows;

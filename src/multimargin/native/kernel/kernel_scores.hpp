@@ -85,6 +85,7 @@ void kernel_scores_as(const KernelOperands& operands, const double* coef, Index 
   const Index share = n_threads > 1 ? width / (kStripsPerThread * n_threads) + 1 : width;
   const Index columns = std::min(room / shape.columns * shape.columns, round_up(share, shape.columns));
   const double flops = operands.b.value_flops(operands.a) * static_cast<double>(n_sv) * static_cast<double>(width);
+  operands.b.pack(n_threads);
   parallel_tasks((width + columns - 1) / columns, worthwhile_threads(n_threads, flops), [&] {
     return [&, worker = ScoreWorker<Raw, precision>(operands, nonzeros, ids, m, shape)](Index strip) mutable {
       const Index from = begin + strip * columns;

@@ -33,12 +33,14 @@ void pack_panel(const S* x, Index count, Index d, S flipped, S* panel) {
       panel[whole * line + l * group + (f - features)] = static_cast<S>(x[l * d + f] ^ flipped);
 }
 
-// All panels of n samples, one after the other.
+// All panels of n samples, one after the other, on threads.
 template <int group, class S>
-void pack_panels(const S* x, Index n, Index d, S flipped, S* panels) {
+void pack_panels(const S* x, Index n, Index d, S flipped, S* panels, int n_threads) {
   const Index size = (d + group - 1) / group * integer_panel * group;
-  for (Index i = 0; i < n; i += integer_panel)
-    pack_panel<group>(x + i * d, std::min(integer_panel, n - i), d, flipped, panels + i / integer_panel * size);
+  const int threads = worthwhile_threads(n_threads, static_cast<double>(n) * static_cast<double>(d));
+  parallel_ranges(n, integer_panel, threads, [&](Index i, Index end) {
+    pack_panel<group>(x + i * d, end - i, d, flipped, panels + i / integer_panel * size);
+  });
 }
 
 }  // namespace multimargin::samples

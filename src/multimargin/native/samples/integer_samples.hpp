@@ -72,6 +72,8 @@ class IntegerSamples final : public Samples,
     return {rows, shared_columns(width, (q + rows - 1) / rows, 256, 512)};
   }
 
+  void pack(int n_threads) const override { panels(n_threads); }
+
   double value_flops(const Samples&) const override { return 0.5 * static_cast<double>(d()) + transform_flops; }
 
   template <class Raw>
@@ -143,12 +145,12 @@ class IntegerSamples final : public Samples,
   }
 
   // The samples as columns, packed at the first use: samples that are only rows of a product do not need it.
-  const unsigned char* panels() const {
+  const unsigned char* panels(int n_threads = 1) const {
     std::call_once(packed_once_, [&] {
       const Index size = round_up(n(), integer_panel) / integer_panel * panel_bytes_;
       S* panels = reinterpret_cast<S*>(packed_.reserve(size));
       with_group_size(format_.group, [&]<int group>(std::integral_constant<int, group>) {
-        pack_panels<group>(x_, n(), d(), static_cast<S>(format_.shift), panels);
+        pack_panels<group>(x_, n(), d(), static_cast<S>(format_.shift), panels, n_threads);
       });
     });
     return packed_.data();

@@ -67,6 +67,10 @@ class Samples {
   // and with split_rows also the chunks of rows.
   virtual TileShape tile_shape(Index q, Index width, bool split_rows) const = 0;
 
+  // Prepares the samples to be columns of tiles, on threads. What is not prepared is at the first use, by one thread
+  // while the others wait.
+  virtual void pack(int) const {}
+
   // Approximate arithmetic of one kernel value between a row of `a` and a row of these.
   virtual double value_flops(const Samples& a) const = 0;
 

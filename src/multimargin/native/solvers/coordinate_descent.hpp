@@ -126,6 +126,7 @@ class CoordinateDescent {
     result.work += kWorkOfVisit * b_.q;
     const auto listed = std::ssize(order_);
     random_.shuffle(order_.data(), listed);
+    variables_.copy_rows(order_, o_.n_threads);
     Index updates = 0;
     for (Index k = 0; k < listed && !interrupt_.late(); ++k) {
       variables_.prefetch(order_[std::min(k + kAhead, listed - 1)]);

@@ -25,15 +25,18 @@ using namespace machines;
 template <class Machine, class T>
 class Face {
  public:
-  // Finds the face of the block's current point.
+  // Finds the face of the block's current point. Returns whether H fits a core's own cache or, if the descent is slow,
+  // the last-level cache; if not, the search ends as soon as that is known.
   template <class Variables>
-  void find(const Subproblem<T>& b, const Variables& variables) {
+  bool find(const Subproblem<T>& b, const Variables& variables, bool slow) {
+    const Index most = slow ? kMostIfSlow : kMost;
     classes_.resize(b.m);
     for (auto& members : classes_) members.clear();
     samples_.clear();
     row_.resize(2 * b.m);
     double *G = row_.data(), *alpha = G + b.m;
-    for (Index k = 0; k < variables.samples(); ++k) {
+    entries_ = count_ = 0;
+    for (Index k = 0; k < variables.samples() && entries_ <= most; ++k) {
       const Index i = variables.sample(k), count = variables.count(i);
       if (count == 0) continue;
       const Index own = variables.own(i);
@@ -47,22 +50,18 @@ class Face {
       if (active < Machine::kLeastClasses || !(b.diag[i] > 0.0)) continue;
       const auto s = static_cast<std::int32_t>(samples_.size());
       samples_.push_back({i, active, 1.0 / b.diag[i], least});
-      for (Index c = 0; c < count; ++c)
-        if (in_face(c))
-          classes_[variables.label(i, c)].push_back({s, static_cast<std::int32_t>(c), G[c],
-                                                     Machine::rise(alpha[c], c == own, b.C[i]),
-                                                     Machine::fall(alpha[c], c == own, b.C[i])});
+      for (Index c = 0; c < count; ++c) {
+        if (!in_face(c)) continue;
+        auto& members = classes_[variables.label(i, c)];
+        entries_ += 2 * std::ssize(members) + 1;
+        ++count_;
+        members.push_back({s, static_cast<std::int32_t>(c), G[c], Machine::rise(alpha[c], c == own, b.C[i]),
+                           Machine::fall(alpha[c], c == own, b.C[i])});
+      }
     }
-    entries_ = count_ = 0;
-    for (const auto& members : classes_) {
-      const auto u = static_cast<Index>(members.size());
-      entries_ += u * u;
-      count_ += u;
-    }
+    return 0 < entries_ && entries_ <= most;
   }
 
-  // Whether H fits a core's own cache or, if the descent is slow, the last-level cache.
-  bool fits(bool slow) const { return 0 < entries_ && entries_ <= (slow ? kMostIfSlow : kMost); }
   Index work() const { return entries_ + kWorkOfVariable * count_; }  // of one step, in multiply-adds
 
   // Lowers the objective over the face, until its gradient is below eps or `steps` steps are made. Returns whether
@@ -334,9 +333,8 @@ class FaceSteps {
             DescentResult& result, Interrupt& interrupt) {
     if (result.work < next_) return false;
     const Index work = result.work - last_;
-    face_.find(b, variables);
+    const bool fits = face_.find(b, variables, result.sweeps > kManySweeps);
     const Index least = kLeastSteps * face_.work();
-    const bool fits = face_.fits(result.sweeps > kManySweeps);
     if (!fits || work < least) {
       next_ = last_ + (fits ? least : 2 * work + 1);
       return false;

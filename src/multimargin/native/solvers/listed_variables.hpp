@@ -174,6 +174,34 @@ class ListedVariables {
     return c.size;
   }
 
+  // Copies the kernel rows of the classes of `samples`, which are about to move, on threads: as many as there is room
+  // for, and none if threads do not pay. Then add_row need not gather them.
+  void copy_rows(const std::vector<Index>& samples, int n_threads) {
+    if (copies_.empty() || n_threads == 1) return;
+    std::vector<Copy> found;
+    Index values = 0;
+    for (const Index i : samples)
+      for_variables(i, [&](const Variable& variable) {
+        const Class& c = classes_[variable.r];
+        T*& copy = copies_[i * b_.m + variable.r];
+        const bool is_there = copy != nullptr && copy != room_end_;
+        if (c.whole || is_there || values + c.size > room_end_ - room_) return;
+        found.push_back({&copy, whole_row(i), &c, values});
+        values += c.size;
+      });
+    constexpr double flops = 4.0;  // of a value that is gathered
+    const int threads = worthwhile_threads(n_threads, flops * static_cast<double>(values));
+    if (threads == 1) return;
+    parallel_ranges(std::ssize(found), 8, threads, [&](Index begin, Index end) {
+      for (Index k = begin; k < end; ++k) {
+        const auto& [copy, row, c, first] = found[k];
+        *copy = room_ + first;
+        gather_row(row, c->members.data(), c->size, *copy);
+      }
+    });
+    room_ += values;
+  }
+
   // Writes alpha and the listed entries of G back to the block.
   void store() const {
     for (Index i = 0; i < b_.q; ++i)
@@ -198,6 +226,13 @@ class ListedVariables {
     bool whole = false;  // all samples have it, so that it uses the rows of K itself
     const T* block = nullptr;  // the kernel between its samples, if it was computed
     std::vector<std::int32_t> members;
+  };
+
+  struct Copy {
+    T** copy;  // where its address goes
+    const T* row;
+    const Class* of;
+    Index first;  // its place in what is left of the room
   };
 
   static constexpr int kTries = 3;  // widths
