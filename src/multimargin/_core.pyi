@@ -18,6 +18,7 @@ _Indices: TypeAlias = NDArray[np.int32] | NDArray[np.int64]
 
 # Platform.
 def set_blas(sgemm: Any, dgemm: Any) -> None: ...
+def set_lapack(dsyrk: Any, dpotrf: Any, dpotri: Any, dpotrs: Any) -> None: ...
 def openmp() -> bool: ...
 def max_threads() -> int: ...
 def end_threads() -> bool: ...
@@ -246,6 +247,27 @@ def projected_gradient(
 def update_samples(
     machine: str, update: str, alpha: _F64, G: _F64, y: _I32, C: _F64, kii: _F64, seed: int
 ) -> None: ...
+
+# Proximal models and their Newton steps.
+def newton_pairs(
+    F: _F64, face: NDArray[np.bool_], sigma: _F64, g: _F64, coupled: bool, direction: _F64
+) -> bool: ...
+def model_search(
+    machine: str,
+    alpha: _F64,
+    G: _F64,
+    sigma: _F64,
+    y: _I32,
+    C: _F64,
+    FU: _F64,
+    dFU: _F64,
+    first: float,
+    along: float,
+    squared: float,
+    sum: Callable[[float], float] | None,
+    out: _F64,
+) -> float: ...
+def model_back(F: _F64, alpha: _F64, before: _F64, out: _F64) -> None: ...
 
 # Blocks whose samples are coupled by their sum: low ≤ alpha ≤ high, the sum of alpha kept.
 def project_balanced(w: _F64, low: _F64, high: _F64, total: float, method: str, out: _F64) -> None: ...

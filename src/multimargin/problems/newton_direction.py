@@ -15,7 +15,8 @@ by pairs     with one unknown x_ir for each free entry: dU_r = -g_r + F_rᵀ x_r
                  (F_r F_rᵀ + diag(1/σ)) x_r + λ = F_r g_r   for every class r,     Σ_r x_ir = 0.
 
              The matrix of each class is inverted by itself. The multipliers λ, one for each sample with at
-             least two free entries, solve one more system: its matrix is the sum of the classes' inverses.
+             least two free entries, solve one more system: its matrix is the sum of the classes' inverses
+             (native code, ``solvers/newton_pairs.hpp``).
 
 Without the sums the classes are independent in both forms. The processes of a team have their own rows of F:
 by columns, the parts of the matrix are added up; by pairs, every process gets the rows of all samples with
@@ -27,12 +28,21 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import blas, lapack
+import scipy.linalg.cython_blas
+import scipy.linalg.cython_lapack
+from scipy.linalg import lapack
 
+from .. import _core
 from ..system.team import Team
 from ..system.typing import FloatArray
 
 _ROWS = 8192  # multiplied at a time
+_INDEFINITE = "the matrix is not positive definite"
+
+_core.set_lapack(
+    scipy.linalg.cython_blas.__pyx_capi__["dsyrk"],
+    *(scipy.linalg.cython_lapack.__pyx_capi__[name] for name in ("dpotrf", "dpotri", "dpotrs")),
+)
 
 
 class NoDirectionError(Exception):
@@ -98,36 +108,16 @@ def newton_direction(
     sizes = team.sum([*face.sum(axis=0), float(count @ count), len(F)])
     if SystemSize(sizes[:-2], sizes[-2], sizes[-1], len(g), coupled).by_pairs(memory):
         F, face, sigma = team.join(F), team.join(face), team.join(sigma)
-        return _by_pairs(F, face, sigma, g) if coupled else _classes_by_pairs(F, face, sigma, g)
+        return _by_pairs(F, face, sigma, g, coupled)
     if coupled:
         return _by_columns(F, face, sigma, g, team)
     return _classes_by_columns(F, face, sigma, g, team)
 
 
-def _by_pairs(F: FloatArray, face: np.ndarray, sigma: FloatArray, g: FloatArray) -> FloatArray:
-    direction, n = -g, len(F)
-    S, rhs = np.zeros((n, n), order="F"), np.zeros(n)
-    classes = []
-    for r, of in _members(face):
-        rows = F[of]
-        factor = _factor(_pair_matrix(rows, sigma[of]))
-        b = rows @ g[:, r]
-        S[np.ix_(of, of)] += lapack.dpotri(factor, lower=1)[0]  # the lower half: members ascend
-        rhs[of] += _solve(factor, b)
-        classes.append((r, of, rows, factor, b))
-    if not classes:
-        return direction
-    multipliers = _solve(_factor(S), rhs)
-    for r, of, rows, factor, b in classes:
-        direction[:, r] += _solve(factor, b - multipliers[of]) @ rows
-    return direction
-
-
-def _classes_by_pairs(F: FloatArray, face: np.ndarray, sigma: FloatArray, g: FloatArray) -> FloatArray:
-    direction = -g
-    for r, of in _members(face):
-        rows = F[of]
-        direction[:, r] += _solve(_factor(_pair_matrix(rows, sigma[of])), rows @ g[:, r]) @ rows
+def _by_pairs(F: FloatArray, face: np.ndarray, sigma: FloatArray, g: FloatArray, coupled: bool) -> FloatArray:
+    direction = np.empty(g.shape)
+    if not _core.newton_pairs(F, face, sigma, g, coupled, direction):
+        raise NoDirectionError(_INDEFINITE)
     return direction
 
 
@@ -179,18 +169,11 @@ def _members(face: np.ndarray) -> list[tuple[int, np.ndarray]]:
     return [(r, of) for r, of in members if len(of)]
 
 
-def _pair_matrix(rows: FloatArray, sigma: FloatArray) -> FloatArray:
-    """F_r F_rᵀ + diag(1/σ), the lower half."""
-    H = np.asarray(blas.dsyrk(1.0, rows.T, trans=1, lower=1))
-    H.flat[:: len(rows) + 1] += 1.0 / sigma
-    return H
-
-
 def _factor(A: FloatArray) -> FloatArray:
     """The Cholesky factor of a matrix whose lower half is given."""
     factor, failed = lapack.dpotrf(A, lower=1, overwrite_a=1)
     if failed:
-        raise NoDirectionError("the matrix is not positive definite")
+        raise NoDirectionError(_INDEFINITE)
     return np.asarray(factor)
 
 

@@ -17,6 +17,7 @@ gradient by less than the proximal term does. If a model fails because s has bec
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -239,10 +240,14 @@ class Leap:
         U[: len(fits)] = fits
         aim, now = np.hsplit(U, 2)
         Faim, Fnow = np.hsplit(model.F @ U, 2)
-        tried = [(model.value(at, s * aim - now, s * Faim - Fnow), s) for s in _SCALES]
+
+        @cache
+        def value(k: int) -> float:
+            return model.value(at, _SCALES[k] * aim - now, _SCALES[k] * Faim - Fnow)
+
+        best = lowest(value, len(_SCALES))
         still = model.value(at, np.zeros_like(aim), np.zeros_like(Faim))
-        least, scale = min(tried)
-        return scale * aim - now if least < still else None
+        return _SCALES[best] * aim - now if value(best) < still else None
 
     def _price(self, rank: float) -> float:
         """The work after which a leap is taken: less than its own, if the rank is low.
@@ -273,3 +278,15 @@ class Leap:
     def _least(self, memory: int) -> int:
         """What all processes have."""
         return -int(self.team.max(-memory))
+
+
+def lowest(value: Callable[[int], float], count: int) -> int:
+    """Where a function of 0, 1, ..., count - 1 that first falls and then rises is least."""
+    first, last = 0, count - 1
+    while first < last:
+        middle = (first + last) // 2
+        if value(middle) <= value(middle + 1):
+            last = middle
+        else:
+            first = middle + 1
+    return first

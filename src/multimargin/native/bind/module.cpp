@@ -20,6 +20,7 @@ void bind_state(nanobind::module_& m);
 void bind_descents(nanobind::module_& m);
 void bind_projections(nanobind::module_& m);
 void bind_pair_descent(nanobind::module_& m);
+void bind_newton(nanobind::module_& m);
 void bind_linear(nanobind::module_& m);
 }  // namespace multimargin::bind
 
@@ -27,6 +28,6 @@ NB_MODULE(_core, m) {
   using namespace multimargin::bind;
   m.doc() = "Native part of multimargin: kernel rows and block solvers.";
   for (const auto bind : {bind_kernel, bind_samples, bind_state, bind_descents, bind_projections, bind_pair_descent,
-                          bind_linear})
+                          bind_newton, bind_linear})
     bind(m);
 }

@@ -102,10 +102,10 @@ class CrammerSinger {
     });
   }
 
-  // project and progress for kTogether rows, one after the other in memory (simplex_lanes.hpp). `work` has room for
-  // 2 m kTogether values.
+  // project and progress for kTogether rows, one after the other in memory (simplex_lanes.hpp); each has a step of its
+  // own. `work` has room for 2 m kTogether values.
   static constexpr Index kTogether = lanes::kRows;
-  static void project_together(const double* G, double step, const std::int32_t* y, const double* C, Index m,
+  static void project_together(const double* G, const double* step, const std::int32_t* y, const double* C, Index m,
                                double* alpha, double* work) {
     lanes::project(G, step, y, C, m, alpha, work);
   }

@@ -1,0 +1,91 @@
+// Python bindings of proximal models and their Newton steps: shapes, dtypes and the GIL; no mathematics.
+#include "machines/machines.hpp"
+#include "solvers/model_search.hpp"
+#include "solvers/newton_pairs.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include "bind/arrays.hpp"
+#include "bind/capsules.hpp"
+
+namespace multimargin::bind {
+namespace {
+
+using namespace machines;
+using namespace solvers;
+
+using Sum = std::optional<nb::callable>;
+
+void set_lapack(nb::handle dsyrk, nb::handle dpotrf, nb::handle dpotri, nb::handle dpotrs) {
+  lapack::syrk_pointer = function_of<lapack::Syrk>(dsyrk, "dsyrk", "c, c, i, i, v, v, i, v, v, i");
+  lapack::potrf_pointer = function_of<lapack::Potrf>(dpotrf, "dpotrf", "c, i, v, i, i");
+  lapack::potri_pointer = function_of<lapack::Potrf>(dpotri, "dpotri", "c, i, v, i, i");
+  lapack::potrs_pointer = function_of<lapack::Potrs>(dpotrs, "dpotrs", "c, i, i, v, i, v, i, i");
+}
+
+bool newton_pairs(const ConstMatrix& F, const Array<const bool, 2>& face, const ConstVector& sigma,
+                  const ConstMatrix& g, bool coupled, const Matrix& direction) {
+  nb::gil_scoped_release released;
+  const Index n = length(F), p = length(F, 1), m = length(g, 1);
+  require(length(face) == n && length(face, 1) == m, "face must have one row per row of F, and the columns of g");
+  require(length(sigma) == n && length(g) == p, "sigma must have one value per row of F, and g one row per column");
+  require(length(direction) == p && length(direction, 1) == m, "direction must have the shape of g");
+  return NewtonPairs({n, p, m, F.data(), face.data(), sigma.data(), g.data(), coupled}).solve(direction.data());
+}
+
+ModelCentre centre_of(const ConstMatrix& alpha, const ConstMatrix& G, const ConstVector& sigma, const Labels& y,
+                      const ConstVector& C) {
+  check_shapes(G, alpha, y, C);
+  require(length(G, 1) >= 2, "G needs at least two classes (columns)");
+  require(length(sigma) == length(G), "sigma must have one value per row of G");
+  require(all_within(y.data(), length(y), 0, length(G, 1)), "y must be in 0..m-1");
+  return {length(G), length(G, 1), alpha.data(), G.data(), sigma.data(), y.data(), C.data()};
+}
+
+double model_search(const std::string& machine, const ConstMatrix& alpha, const ConstMatrix& G,
+                    const ConstVector& sigma, const Labels& y, const ConstVector& C, const ConstMatrix& FU,
+                    const ConstMatrix& dFU, double first, double along, double squared, const Sum& sum,
+                    const Matrix& out) {
+  nb::gil_scoped_release released;
+  const ModelCentre centre = centre_of(alpha, G, sigma, y, C);
+  for (const ConstMatrix& array : {FU, dFU, ConstMatrix(out)})
+    require(length(array) == centre.n && length(array, 1) == centre.m, "FU, dFU and out must have the shape of G");
+  return with_machine(machine, [&]<class Machine>(std::type_identity<Machine>) {
+    ModelLine<Machine> line(centre, FU.data(), dFU.data());
+    return find_root({first, along, squared}, [&](double t) {
+      const double product = line.point(t, out.data());
+      if (!sum) return -product;
+      nb::gil_scoped_acquire acquired;
+      return -nb::cast<double>((*sum)(product));
+    });
+  });
+}
+
+void model_back(const ConstMatrix& F, const ConstMatrix& alpha, const ConstMatrix& before, const Matrix& out) {
+  nb::gil_scoped_release released;
+  const Index n = length(F), p = length(F, 1), m = length(alpha, 1);
+  require(length(alpha) == n && length(before) == n && length(before, 1) == m,
+          "alpha and before must have one row per row of F");
+  require(length(out) == p && length(out, 1) == m, "out must have one row per column of F");
+  multiply_back(F.data(), n, p, m, alpha.data(), before.data(), out.data());
+}
+
+}  // namespace
+
+void bind_newton(nb::module_& m) {
+  m.def("set_lapack", &set_lapack, "dsyrk"_a, "dpotrf"_a, "dpotri"_a, "dpotrs"_a,
+        "Use these functions (capsules of scipy.linalg.cython_blas and cython_lapack).");
+  m.def("newton_pairs", &newton_pairs, "F"_a.noconvert(), "face"_a.noconvert(), "sigma"_a.noconvert(),
+        "g"_a.noconvert(), "coupled"_a, "direction"_a.noconvert(),
+        "Writes Newton's direction of a proximal step, by pairs; False if a matrix is not positive definite.");
+  m.def("model_search", &model_search, "machine"_a, "alpha"_a.noconvert(), "G"_a.noconvert(), "sigma"_a.noconvert(),
+        "y"_a.noconvert(), "C"_a.noconvert(), "FU"_a.noconvert(), "dFU"_a.noconvert(), "first"_a, "along"_a,
+        "squared"_a, "sum"_a.none(), "out"_a.noconvert(),
+        "Writes the point at a root of the slope along a line of a proximal model to out, and returns how far it is. "
+        "sum(value) -> float adds up what the processes of a team have.");
+  m.def("model_back", &model_back, "F"_a.noconvert(), "alpha"_a.noconvert(), "before"_a.noconvert(),
+        "out"_a.noconvert(), "out = F' (alpha - before).");
+}
+
+}  // namespace multimargin::bind
