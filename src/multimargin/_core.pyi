@@ -249,9 +249,14 @@ def update_samples(
 ) -> None: ...
 
 # Proximal models and their Newton steps.
-def newton_pairs(
-    F: _F64, face: NDArray[np.bool_], sigma: _F64, g: _F64, coupled: bool, direction: _F64
-) -> bool: ...
+def face_sizes(face: NDArray[np.bool_], coupled: bool, sizes: _F64) -> None: ...
+
+class NewtonPairs:
+    def __init__(self) -> None: ...
+    def solve(
+        self, F: _F64, face: NDArray[np.bool_], sigma: _F64, g: _F64, coupled: bool, direction: _F64
+    ) -> bool: ...
+
 def model_search(
     machine: str,
     alpha: _F64,

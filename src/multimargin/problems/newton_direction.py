@@ -95,30 +95,28 @@ def newton_direction(
     coupled: bool,
     team: Team,
     memory: float = np.inf,
+    pairs: _core.NewtonPairs | None = None,
 ) -> FloatArray:
     """Return dU (p, m) for the faces (n, m) of the samples held here.
 
     ``coupled`` says that the entries of a row sum to zero. Raises ``NoDirectionError`` if rounding makes a
-    matrix indefinite, or if no form fits in ``memory`` bytes beside the rows of F.
+    matrix indefinite, or if no form fits in ``memory`` bytes beside the rows of F. ``pairs`` keeps the memory of
+    one direction for the next.
     """
-    count = face.sum(axis=1)
-    free = count > coupled
-    if not free.all():
-        F, face, sigma, count = F[free], face[free], sigma[free], count[free]
-    sizes = team.sum([*face.sum(axis=0), float(count @ count), len(F)])
+    sizes = np.empty(face.shape[1] + 2)
+    _core.face_sizes(face, coupled, sizes)
+    sizes = np.asarray(team.sum(sizes))
     if SystemSize(sizes[:-2], sizes[-2], sizes[-1], len(g), coupled).by_pairs(memory):
-        F, face, sigma = team.join(F), team.join(face), team.join(sigma)
-        return _by_pairs(F, face, sigma, g, coupled)
+        if team.size > 1:
+            free = np.count_nonzero(face, axis=1) > coupled
+            F, face, sigma = (team.join(rows[free]) for rows in (F, face, sigma))
+        direction = np.empty(g.shape)
+        if not (pairs or _core.NewtonPairs()).solve(F, face, sigma, g, coupled, direction):
+            raise NoDirectionError(_INDEFINITE)
+        return direction
     if coupled:
         return _by_columns(F, face, sigma, g, team)
     return _classes_by_columns(F, face, sigma, g, team)
-
-
-def _by_pairs(F: FloatArray, face: np.ndarray, sigma: FloatArray, g: FloatArray, coupled: bool) -> FloatArray:
-    direction = np.empty(g.shape)
-    if not _core.newton_pairs(F, face, sigma, g, coupled, direction):
-        raise NoDirectionError(_INDEFINITE)
-    return direction
 
 
 def _by_columns(F: FloatArray, face: np.ndarray, sigma: FloatArray, g: FloatArray, team: Team) -> FloatArray:

@@ -62,7 +62,7 @@ class ProximalModel:
         team: Team = SOLO,
     ) -> None:
         self.problem, self.F, self.y, self.C = problem, np.ascontiguousarray(F), y, C
-        self.memory, self.team = memory, team
+        self.memory, self.team, self._pairs = memory, team, _core.NewtonPairs()
         self._size = float(np.sqrt(team.max(float((F**2).sum(axis=1).max(initial=0.0)))))
 
     def minimise(
@@ -79,7 +79,7 @@ class ProximalModel:
             g = U - self._back(alpha, at)
             if late() or self._error(g, eps) <= eps:
                 return Solved(alpha, U, step)
-            face, rest = self.problem.face(alpha, self.y, self.C), (self.team, self.memory)
+            face, rest = self.problem.face(alpha, self.y, self.C), (self.team, self.memory, self._pairs)
             dU = newton_direction(self.F, face, at.sigma, g, self.problem.sums_to_zero, *rest)
             FdU = self.F @ dU
             t, alpha = self._search(at, U, FU, g, dU, FdU)

@@ -24,14 +24,19 @@ void set_lapack(nb::handle dsyrk, nb::handle dpotrf, nb::handle dpotri, nb::hand
   lapack::potrs_pointer = function_of<lapack::Potrs>(dpotrs, "dpotrs", "c, i, i, v, i, v, i, i");
 }
 
-bool newton_pairs(const ConstMatrix& F, const Array<const bool, 2>& face, const ConstVector& sigma,
-                  const ConstMatrix& g, bool coupled, const Matrix& direction) {
+void write_face_sizes(const Array<const bool, 2>& face, bool coupled, const Vector& sizes) {
+  require(length(sizes) == length(face, 1) + 2, "sizes must have one value per class, and two more");
+  face_sizes(face.data(), length(face), length(face, 1), coupled, sizes.data());
+}
+
+bool solve_pairs(NewtonPairs& pairs, const ConstMatrix& F, const Array<const bool, 2>& face,
+                 const ConstVector& sigma, const ConstMatrix& g, bool coupled, const Matrix& direction) {
   nb::gil_scoped_release released;
   const Index n = length(F), p = length(F, 1), m = length(g, 1);
   require(length(face) == n && length(face, 1) == m, "face must have one row per row of F, and the columns of g");
   require(length(sigma) == n && length(g) == p, "sigma must have one value per row of F, and g one row per column");
   require(length(direction) == p && length(direction, 1) == m, "direction must have the shape of g");
-  return NewtonPairs({n, p, m, F.data(), face.data(), sigma.data(), g.data(), coupled}).solve(direction.data());
+  return pairs.solve({n, p, m, F.data(), face.data(), sigma.data(), g.data(), coupled}, direction.data());
 }
 
 ModelCentre centre_of(const ConstMatrix& alpha, const ConstMatrix& G, const ConstVector& sigma, const Labels& y,
@@ -76,9 +81,12 @@ void model_back(const ConstMatrix& F, const ConstMatrix& alpha, const ConstMatri
 void bind_newton(nb::module_& m) {
   m.def("set_lapack", &set_lapack, "dsyrk"_a, "dpotrf"_a, "dpotri"_a, "dpotrs"_a,
         "Use these functions (capsules of scipy.linalg.cython_blas and cython_lapack).");
-  m.def("newton_pairs", &newton_pairs, "F"_a.noconvert(), "face"_a.noconvert(), "sigma"_a.noconvert(),
-        "g"_a.noconvert(), "coupled"_a, "direction"_a.noconvert(),
-        "Writes Newton's direction of a proximal step, by pairs; False if a matrix is not positive definite.");
+  m.def("face_sizes", &write_face_sizes, "face"_a.noconvert(), "coupled"_a, "sizes"_a.noconvert(),
+        "Writes the free entries of each class, the sum of the squares of those of each row, and the rows with some.");
+  nb::class_<NewtonPairs>(m, "NewtonPairs", "Newton's directions of proximal steps, by pairs; it keeps their memory.")
+      .def(nb::init<>())
+      .def("solve", &solve_pairs, "F"_a.noconvert(), "face"_a.noconvert(), "sigma"_a.noconvert(), "g"_a.noconvert(),
+           "coupled"_a, "direction"_a.noconvert(), "Writes a direction; False if a matrix is not positive definite.");
   m.def("model_search", &model_search, "machine"_a, "alpha"_a.noconvert(), "G"_a.noconvert(), "sigma"_a.noconvert(),
         "y"_a.noconvert(), "C"_a.noconvert(), "FU"_a.noconvert(), "dFU"_a.noconvert(), "first"_a, "along"_a,
         "squared"_a, "sum"_a.none(), "out"_a.noconvert(),

@@ -12,6 +12,7 @@
 // entries, solve one more system: its matrix is the sum of the classes' inverses.
 #pragma once
 
+#include "base/aligned_buffer.hpp"
 #include "base/lapack.hpp"
 #include "base/reduce.hpp"
 #include "base/row_loops.hpp"
@@ -27,27 +28,53 @@ struct NewtonSystem {
   bool coupled;
 };
 
+// Calls visit(i, free entries, their number) for the rows of a face (n, m) that can move: a row whose free entries must
+// keep their sum needs two of them.
+template <class Visit>
+void for_free_rows(const bool* face, Index n, Index m, bool coupled, Visit visit) {
+  const Index least = coupled ? 2 : 1;
+  for (Index i = 0; i < n; ++i, face += m) {
+    Index count = 0;
+    for (Index r = 0; r < m; ++r) count += face[r];
+    if (count >= least) visit(i, face, count);
+  }
+}
+
+// What decides about the form of the system: free entries of each class, sum of the squares of those of each row, rows.
+inline void face_sizes(const bool* face, Index n, Index m, bool coupled, double* sizes) {
+  std::fill_n(sizes, m + 2, 0.0);
+  for_free_rows(face, n, m, coupled, [&](Index, const bool* free, Index count) {
+    for (Index r = 0; r < m; ++r) sizes[r] += free[r];
+    sizes[m] += static_cast<double>(count * count);
+    sizes[m + 1] += 1.0;
+  });
+}
+
+// One step's matrices are as large as the last one's, and touching fresh memory takes as long as their arithmetic: the
+// object is kept from step to step.
 class NewtonPairs {
  public:
-  explicit NewtonPairs(const NewtonSystem& system) : s_(system), classes_(system.m) {
-    lapack::require();
-    find_members();
-  }
-
   // Writes the direction (p, m). False if rounding has made a matrix indefinite.
-  bool solve(double* direction) {
-    if (s_.coupled && !find_multipliers()) return false;
-    std::vector<double> column(s_.p);
-    for (Index r = 0; r < s_.m; ++r) {
+  bool solve(const NewtonSystem& system, double* direction) {
+    lapack::require();
+    find_members(system);
+    if (system.coupled && !find_multipliers(system)) return false;
+    const Index p = system.p, m = system.m;
+    column_.resize(p);
+    for (Index r = 0; r < m; ++r) {
       Class& c = classes_[r];
-      if (!s_.coupled && !factor(c, r)) return false;
       const Index u = c.size();
-      for (Index k = 0; s_.coupled && k < u; ++k) c.x[k] -= lambda_[c.samples[k]];
-      lapack::solve(c.factor.data(), u, c.x.data());
-      for (Index j = 0; j < s_.p; ++j) column[j] = -s_.g[j * s_.m + r];
-      for (Index k = 0; k < u; ++k) add_scaled(c.rows.data() + k * s_.p, s_.p, c.x[k], column.data());
-      for (Index j = 0; j < s_.p; ++j) direction[j * s_.m + r] = column[j];
-      if (!s_.coupled) c = Class{};  // one class at a time needs memory
+      double *rows = rows_.data(), *matrix = matrices_.data();
+      if (system.coupled) {
+        rows += c.first * p, matrix += c.place;
+      } else if (!factor(system, r, rows, matrix)) {
+        return false;
+      }
+      for (Index k = 0; system.coupled && k < u; ++k) c.x[k] -= lambda_[c.samples[k]];
+      lapack::solve(matrix, u, c.x.data());
+      for (Index j = 0; j < p; ++j) column_[j] = -system.g[j * m + r];
+      for (Index k = 0; k < u; ++k) add_scaled(rows + k * p, p, c.x[k], column_.data());
+      for (Index j = 0; j < p; ++j) direction[j * m + r] = column_[j];
     }
     return true;
   }
@@ -56,61 +83,68 @@ class NewtonPairs {
   struct Class {
     std::vector<Index> members;         // samples whose entry is free, ascending
     std::vector<std::int32_t> samples;  // their places among the samples with free entries
-    std::vector<double> rows, factor;   // F_r; the Cholesky factor of the class's matrix
     std::vector<double> x;              // F_r g_r, then the unknowns
+    Index first, place;                 // where F_r and the class's matrix are, if those of all classes are kept
     Index size() const { return std::ssize(members); }
   };
 
-  // A row of which all free entries must keep their sum needs two of them to move.
-  void find_members() {
-    const Index least = s_.coupled ? 2 : 1;
-    for (Index i = 0; i < s_.n; ++i) {
-      const bool* free = s_.face + i * s_.m;
-      if (std::count(free, free + s_.m, true) < least) continue;
-      for (Index r = 0; r < s_.m; ++r)
+  void find_members(const NewtonSystem& s) {
+    classes_.resize(s.m);
+    for (Class& c : classes_) c.members.clear(), c.samples.clear();
+    samples_ = 0;
+    for_free_rows(s.face, s.n, s.m, s.coupled, [&](Index i, const bool* free, Index) {
+      for (Index r = 0; r < s.m; ++r)
         if (free[r]) {
           classes_[r].members.push_back(i);
           classes_[r].samples.push_back(static_cast<std::int32_t>(samples_));
         }
       ++samples_;
+    });
+    Index rows = 0, entries = 0, most = 0;
+    for (Class& c : classes_) {
+      c.first = rows, c.place = entries;
+      rows += c.size(), entries += c.size() * c.size(), most = std::max(most, c.size());
     }
+    rows_.reserve((s.coupled ? rows : most) * s.p);
+    matrices_.reserve(s.coupled ? entries : most * most);
+    if (s.coupled) inverse_.reserve(most * most);
   }
 
-  // The class's rows, its right-hand side, and the factor of its matrix.
-  bool factor(Class& c, Index r) {
-    const Index u = c.size(), p = s_.p;
-    std::vector<double> g(p);
-    for (Index j = 0; j < p; ++j) g[j] = s_.g[j * s_.m + r];
-    c.rows.resize(u * p), c.factor.resize(u * u), c.x.resize(u);
+  // Writes the class's rows and the factor of its matrix; x becomes its right-hand side.
+  bool factor(const NewtonSystem& s, Index r, double* rows, double* matrix) {
+    Class& c = classes_[r];
+    const Index u = c.size(), p = s.p;
+    column_.resize(p), c.x.resize(u);
+    for (Index j = 0; j < p; ++j) column_[j] = s.g[j * s.m + r];
     for (Index k = 0; k < u; ++k) {
-      double* row = c.rows.data() + k * p;
-      std::copy_n(s_.F + c.members[k] * p, p, row);
-      c.x[k] = dot(row, g.data(), p);
+      std::copy_n(s.F + c.members[k] * p, p, rows + k * p);
+      c.x[k] = dot(rows + k * p, column_.data(), p);
     }
-    lapack::gram(c.rows.data(), u, p, c.factor.data());
-    for (Index k = 0; k < u; ++k) c.factor[k * (u + 1)] += 1.0 / s_.sigma[c.members[k]];
-    return lapack::factor(c.factor.data(), u);
+    lapack::gram(rows, u, p, matrix);
+    for (Index k = 0; k < u; ++k) matrix[k * (u + 1)] += 1.0 / s.sigma[c.members[k]];
+    return lapack::factor(matrix, u);
   }
 
-  bool find_multipliers() {
-    std::vector<double> S(samples_ * samples_, 0.0), inverse, x;
+  bool find_multipliers(const NewtonSystem& s) {
+    std::fill_n(sum_.reserve(samples_ * samples_), samples_ * samples_, 0.0);
     lambda_.assign(samples_, 0.0);
-    for (Index r = 0; r < s_.m; ++r) {
+    for (Index r = 0; r < s.m; ++r) {
       Class& c = classes_[r];
       const Index u = c.size();
-      if (!factor(c, r)) return false;
-      inverse = c.factor;
-      if (!lapack::invert(inverse.data(), u)) return false;
-      x = c.x;
-      lapack::solve(c.factor.data(), u, x.data());
+      double *matrix = matrices_.data() + c.place, *inverse = inverse_.data();
+      if (!factor(s, r, rows_.data() + c.first * s.p, matrix)) return false;
+      std::copy_n(matrix, u * u, inverse);
+      if (!lapack::invert(inverse, u)) return false;
+      column_ = c.x;
+      lapack::solve(matrix, u, column_.data());
       for (Index k = 0; k < u; ++k) {
-        double* column = S.data() + c.samples[k] * samples_;
-        lambda_[c.samples[k]] += x[k];
+        double* column = sum_.data() + c.samples[k] * samples_;
+        lambda_[c.samples[k]] += column_[k];
         for (Index l = k; l < u; ++l) column[c.samples[l]] += inverse[k * u + l];  // below the diagonal: places ascend
       }
     }
-    if (!lapack::factor(S.data(), samples_)) return false;
-    lapack::solve(S.data(), samples_, lambda_.data());
+    if (!lapack::factor(sum_.data(), samples_)) return false;
+    lapack::solve(sum_.data(), samples_, lambda_.data());
     return true;
   }
 
@@ -118,10 +152,12 @@ class NewtonPairs {
     return sum_over(n, [=](Index k) { return a[k] * b[k]; });
   }
 
-  NewtonSystem s_;
   std::vector<Class> classes_;
-  Index samples_ = 0;           // with free entries
-  std::vector<double> lambda_;  // one for each of them
+  Index samples_ = 0;  // with free entries
+  // Rows F_r and factors of the classes' matrices, an inverse, the sum of all inverses.
+  AlignedBuffer<double> rows_, matrices_, inverse_, sum_;
+  std::vector<double> lambda_;  // one for each sample with free entries
+  std::vector<double> column_;  // of g, of the direction, or of one class's unknowns
 };
 
 }  // namespace multimargin::solvers
