@@ -100,8 +100,8 @@ def newton_direction(
     """Return dU (p, m) for the faces (n, m) of the samples held here.
 
     ``coupled`` says that the entries of a row sum to zero. Raises ``NoDirectionError`` if rounding makes a
-    matrix indefinite, or if no form fits in ``memory`` bytes beside the rows of F. ``pairs`` keeps the memory of
-    one direction for the next.
+    matrix indefinite, or if no form fits in ``memory`` bytes beside the rows of F. ``pairs`` keeps the memory
+    of one direction for the next.
     """
     sizes = np.empty(face.shape[1] + 2)
     _core.face_sizes(face, coupled, sizes)

@@ -30,7 +30,7 @@ from ...system.shard import Shard
 from ...system.team import Team
 from ...system.typing import FloatArray, LabelArray
 from ..base import Selection
-from .pivoted_cholesky import Column, PivotedCholesky
+from .pivoted_cholesky import AT_ONCE, Columns, PivotedCholesky
 from .proximal_newton import Centre, ProximalModel
 
 _LEFT = 0.5  # see above
@@ -83,7 +83,7 @@ class Means(NamedTuple):
 
     done: int  # units of work of all blocks so far
     memory: int  # bytes
-    column: Column
+    columns: Columns
     place: Callable[[FloatArray], None]  # moves to a point, and computes the exact gradient there
     late: Callable[[], bool]
 
@@ -135,15 +135,16 @@ class Leap:
         factor, memory = self._factor, self._least(means.memory)
         rest = self._left_at(_LENGTH)
         while factor.left > rest:
-            if factor.done or not self._fits(factor.rank + 1, memory):  # it would take more digits, or memory
+            # It would take more digits, or more memory.
+            if factor.done or not self._fits(factor.rank + AT_ONCE, memory):
                 self._due = np.inf
                 return False
             known = factor.rank >= _LOOK
             self._due = self._price(factor.rank_that_leaves(rest) if known else factor.rank + 1)
             if paid < self._due and not (known and self._may_look(paid)):
                 return False
-            factor.grow(means.column)
-        self._grow(_LESS * rest, _FREE, memory, means.column)
+            factor.grow(means.columns, rest)
+        self._grow(_LESS * rest, _FREE, memory, means.columns)
         self._due = self._price(factor.rank) if factor.rank else np.inf
         return paid >= self._due
 
@@ -159,17 +160,17 @@ class Leap:
         """What may be left of the kernel's diagonal if a model has this length."""
         return _LEFT / (length * self.team.max(float(self.state.C.max(initial=0.0))))
 
-    def _grow(self, rest: float, longer: float, memory: int, column: Column) -> bool:
+    def _grow(self, rest: float, longer: float, memory: int, columns: Columns) -> bool:
         """Continue the factor until it leaves ``rest``; whether that added columns.
 
         They may make a leap longer by the share ``longer`` at most.
         """
         factor, rank = self._factor, self._factor.rank
         most = (1.0 + longer) * self.work(rank)
-        while factor.left > rest and not factor.done and self._fits(factor.rank + 1, memory):
+        while factor.left > rest and not factor.done and self._fits(factor.rank + AT_ONCE, memory):
             if self.work(factor.rank + 1) > most:
                 break
-            factor.grow(column)
+            factor.grow(columns, rest)
         return factor.rank > rank
 
     def take(self, tol: float, means: Means) -> bool:
@@ -190,7 +191,7 @@ class Leap:
                 length *= _LONGER if found.steps <= _FEW_STEPS and length < _LONGEST else 1.0
                 continue
             failures += 1
-            if self._grow(_LESS * self._factor.left, _LONGER_LEAP, memory, means.column):
+            if self._grow(_LESS * self._factor.left, _LONGER_LEAP, memory, means.columns):
                 model = self._model(memory)
             else:
                 length *= _SHORTER

@@ -74,13 +74,14 @@ class ProximalModel:
         """
         U = np.zeros((self.F.shape[1], self.problem.columns)) if U is None else U
         FU = self.F @ U
-        alpha = self.point(at, FU)
+        alpha, face = self.point(at, FU), np.empty(FU.shape, dtype=bool)
         for step in range(most):
             g = U - self._back(alpha, at)
             if late() or self._error(g, eps) <= eps:
                 return Solved(alpha, U, step)
-            face, rest = self.problem.face(alpha, self.y, self.C), (self.team, self.memory, self._pairs)
-            dU = newton_direction(self.F, face, at.sigma, g, self.problem.sums_to_zero, *rest)
+            _core.face(self.problem.name, alpha, self.y, self.C, face)
+            rest = self.problem.sums_to_zero, self.team, self.memory, self._pairs
+            dU = newton_direction(self.F, face, at.sigma, g, *rest)
             FdU = self.F @ dU
             t, alpha = self._search(at, U, FU, g, dU, FdU)
             U, FU = U + t * dU, FU + t * FdU
@@ -122,5 +123,10 @@ class ProximalModel:
         """A length t of the step, and the point that it leads to."""
         alpha = np.empty(at.alpha.shape)
         slopes = float(np.vdot(g, dU)), float(np.vdot(U, dU)), float(np.vdot(dU, dU))
-        rest = None if self.team.size == 1 else self.team.sum, alpha
-        return _core.model_search(self.problem.name, *at, self.y, self.C, FU, FdU, *slopes, *rest), alpha
+        total = None if self.team.size == 1 else self._total
+        arrays = *at, self.y, self.C, FU, FdU
+        return _core.model_search(self.problem.name, *arrays, *slopes, total, alpha), alpha
+
+    def _total(self, value: float) -> float:
+        """The sum over all processes."""
+        return float(self.team.sum(value))

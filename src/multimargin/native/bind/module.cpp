@@ -8,7 +8,7 @@
 //     machines   the multiclass machines: feasible rows, measures and one-sample solves
 //     kernel     kernel values from compared rows (includes samples)
 //     state      gradient and measures of all samples
-//     solvers    solvers of the block subproblem (include machines, kernel, state)
+//     solvers    solvers of the block subproblem, Newton steps of all samples (include machines, kernel, state)
 //     linear     the linear machine (includes machines)
 //     bind       Python bindings (include all)
 #include <nanobind/nanobind.h>

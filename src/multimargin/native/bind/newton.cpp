@@ -2,6 +2,7 @@
 #include "machines/machines.hpp"
 #include "solvers/model_search.hpp"
 #include "solvers/newton_pairs.hpp"
+#include "solvers/pivots.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -76,6 +77,31 @@ void model_back(const ConstMatrix& F, const ConstMatrix& alpha, const ConstMatri
   multiply_back(F.data(), n, p, m, alpha.data(), before.data(), out.data());
 }
 
+Index write_pivots(const Matrix& A, double least, const WritableIds& pivots, const Matrix& factor) {
+  const Index c = length(A);
+  require(length(A, 1) == c && length(factor) == c && length(factor, 1) == c, "A and factor must be square, and alike");
+  require(length(pivots) == c, "pivots must have one value per row of A");
+  require(least > 0.0, "least must be positive");
+  return find_pivots(A.data(), c, least, pivots.data(), factor.data());
+}
+
+void write_face(const std::string& machine, const ConstMatrix& alpha, const Labels& y, const ConstVector& C,
+                const Array<bool, 2>& face) {
+  nb::gil_scoped_release released;
+  const Index n = length(alpha), m = length(alpha, 1);
+  require(length(y) == n && length(C) == n, "y and C must have one value per row of alpha");
+  require(length(face) == n && length(face, 1) == m, "face must have the shape of alpha");
+  require(all_within(y.data(), n, 0, m), "y must be in 0..m-1");
+  with_machine(machine, [&]<class Machine>(std::type_identity<Machine>) {
+    if constexpr (!Machine::kSharesMean) {
+      for (Index i = 0; i < n; ++i)
+        Machine::face(alpha.data() + i * m, y.data()[i], C.data()[i], m, face.data() + i * m);
+    } else {
+      throw std::invalid_argument("the derivative of this machine's projection has another form");
+    }
+  });
+}
+
 }  // namespace
 
 void bind_newton(nb::module_& m) {
@@ -87,6 +113,11 @@ void bind_newton(nb::module_& m) {
       .def(nb::init<>())
       .def("solve", &solve_pairs, "F"_a.noconvert(), "face"_a.noconvert(), "sigma"_a.noconvert(), "g"_a.noconvert(),
            "coupled"_a, "direction"_a.noconvert(), "Writes a direction; False if a matrix is not positive definite.");
+  m.def("find_pivots", &write_pivots, "A"_a.noconvert(), "least"_a, "pivots"_a.noconvert(), "factor"_a.noconvert(),
+        "Pivots of a small matrix whose rests are at least so large, and the columns of its factor; returns how many. "
+        "A is overwritten.");
+  m.def("face", &write_face, "machine"_a, "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(),
+        "face"_a.noconvert(), "Writes which entries move if a point whose projection is alpha moves a little.");
   m.def("model_search", &model_search, "machine"_a, "alpha"_a.noconvert(), "G"_a.noconvert(), "sigma"_a.noconvert(),
         "y"_a.noconvert(), "C"_a.noconvert(), "FU"_a.noconvert(), "dFU"_a.noconvert(), "first"_a, "along"_a,
         "squared"_a, "sum"_a.none(), "out"_a.noconvert(),

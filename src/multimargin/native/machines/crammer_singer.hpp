@@ -135,6 +135,14 @@ class CrammerSinger {
   // psi of eight rows, by the largest gradient of a variable that may fall, and the smallest of one that may rise.
   static MULTIMARGIN_INLINE Eight worst(const Eight& top, const Eight& low, const Eight& /*own*/) { return top - low; }
 
+  // The entries that move if a point whose projection is alpha moves a little (Python's Problem.face): those with
+  // z > 0, if there are several.
+  static void face(const double* alpha, Index y, double C, Index m, bool* free) {
+    Index count = 0;
+    for (Index r = 0; r < m; ++r) count += free[r] = (r == y ? C - alpha[r] : -alpha[r]) > kSmallest * C;
+    if (count == 1) std::fill_n(free, m, false);
+  }
+
   // How far a variable may rise (its z) and fall.
   static double rise(double alpha, bool own, double C) { return own ? C - alpha : -alpha; }
   static double fall(double, bool, double) { return kInfinity; }

@@ -62,7 +62,8 @@ MULTIMARGIN_INLINE Eight exact_root(const Classes& D, const Eight& C, const Eigh
   return theta;
 }
 
-// CrammerSinger::project for kRows rows, each with its own step. `work` has room for 2 m kRows values. (A template, because clones are.)
+// CrammerSinger::project for kRows rows, each with its own step. `work` has room for 2 m kRows values. (A template,
+// because clones are.)
 template <class Real>
 MULTIMARGIN_CLONES void project(const Real* G, const Real* step, const std::int32_t* y, const Real* C_of_rows, Index m,
                                 Real* alpha, Real* work) {

@@ -4,7 +4,7 @@
 //
 //     alpha(t) = P(alpha_k - sigma (G_k + F U + t F dU)),      P the projection on the feasible rows,
 //
-// and the slope of its dual function along dU is   <U, dU> + t |dU|^2 - <F dU, alpha(t) - alpha_k>,   which grows with t.
+// and the slope of its dual function along dU is  <U, dU> + t |dU|^2 - <F dU, alpha(t) - alpha_k>,  which grows with t.
 #pragma once
 
 #include "base/reduce.hpp"

@@ -6,7 +6,8 @@
 // their mean. With one unknown x_ir for each free entry, dU_r = -g_r + F_r' x_r, where F_r has the rows of the samples
 // whose entry r is free, and
 //
-//     (F_r F_r' + diag(1 / sigma)) x_r + lambda = F_r g_r   for every class r,     sum_r x_ir = 0 if coupled, else lambda = 0.
+//     (F_r F_r' + diag(1 / sigma)) x_r + lambda = F_r g_r   for every class r,
+//     sum_r x_ir = 0 if coupled, else lambda = 0.
 //
 // The matrix of each class is inverted by itself. The multipliers lambda, one for each sample with at least two free
 // entries, solve one more system: its matrix is the sum of the classes' inverses.
