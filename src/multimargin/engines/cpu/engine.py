@@ -81,9 +81,8 @@ class CpuEngine(Engine):
             parts = self.solvers, self.steps, self._uniform
             self._on_team = None if self.shard.alone else TeamImprove(self.state, *parts)
             self._leap = Leap(self.state, self.diagonal) if options.leap else None
-            if self._leap is not None:
-                look = self._leap.next if self.n <= WHOLE_SAMPLES else self._leap.first
-                self.solvers.least_descent = min(self.solvers.least_descent, int(look))
+            if self._leap is not None and self.n <= WHOLE_SAMPLES:
+                self.solvers.least_descent = min(self.solvers.least_descent, int(self._leap.next))
             if self.team.max(float(task.start is not None)):
                 with self.running():
                     self._refresh()

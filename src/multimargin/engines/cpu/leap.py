@@ -49,14 +49,16 @@ _START_COLUMNS, _RIDGE = 100, 1e-2  # of the least squares fit that the first mo
 _SCALES = 2.0 ** np.arange(-3, 12)  # of that fit
 # Newton's method usually works on about so many of the samples, and on so many entries of each.
 _UNDECIDED, _ENTRIES = 0.2, 2.2
-_LOW_RANK, _EARLY = 0.2, 0.25  # of the samples; of the work of a leap if the rank is far below that
+_LOW_RANK, _EARLY = 0.4, 0.25  # of the samples; of the work of a leap if the rank is far below that
+_FIRST = 0.75  # of the work of a leap with few columns: then the kernel is looked at for the first time
 _NEAR = 2.0  # times tol: descent will soon be done
 _AGAIN = 0.1  # of the work of a leap: the next one starts near its end
 _FIRST_LOOK = 16  # columns of a leap that would be worth its while, before anything is known of the kernel
 _LOOKING = 0.01  # of the work that was done: columns that are only to see how the rest falls
 _LOOK = 8  # columns after which the fall of the rest says something of how it goes on
-_STEP_WORK = 800_000.0  # units of work that a step takes if the problem is tiny
-_ENTRY_WORK = 250.0  # and per sample and class: projections, faces, the exact gradient
+_STEP_WORK = 250_000.0  # units of work that a step takes if the problem is tiny
+_ENTRY_WORK = 200.0  # and per sample and class: projections, faces, the exact gradient
+_PRODUCTS = 1.5  # of F with all classes per step; that of its transpose is sparse
 
 
 class Point(Protocol):
@@ -102,18 +104,13 @@ class Leap:
         self._share = 1.0  # of the usual work of a leap
         self._taken_at = 0.0  # work that had been done at the last leap
         self._least_price = _EARLY
-        self._due = _EARLY * self.first  # after that
+        self._due = _FIRST * self.work(_FIRST_LOOK)  # after that
 
     @property
     def _factor(self) -> PivotedCholesky:
         if self._begun is None:
             self._begun = PivotedCholesky(self._diagonal, self.shard)
         return self._begun
-
-    @property
-    def first(self) -> float:
-        """The work of a leap, before anything is known of the kernel."""
-        return self.work(_FIRST_LOOK)
 
     @property
     def next(self) -> float:
@@ -260,7 +257,7 @@ class Leap:
     def work(self, rank: float) -> float:
         """Units of work that a leap with a factor of this rank usually takes."""
         entries = self.shard.n * self.state.m
-        step = 3.0 * entries * rank + min(self._system(rank).work)
+        step = _PRODUCTS * entries * rank + min(self._system(rank).work)
         return self._share * work.LEAP_STEPS * (_STEP_WORK + _ENTRY_WORK * entries + step / work.LEAP)
 
     def _system(self, rank: float) -> SystemSize:
