@@ -7,7 +7,8 @@ i (the entries that the projection leaves free), and on it the identity or, if t
 zero, I - 1 1ᵀ / k for k entries. The system is solved in one of two forms, whichever is less work:
 
 by columns   as it stands, with m p unknowns. As I - 1 1ᵀ / k is the sum of (e_r - e_q) (e_r - e_q)ᵀ / k over
-             the pairs of free entries, one product per pair of classes makes all blocks;
+             the pairs of free entries, one product per pair of classes makes all blocks (native code,
+             ``solvers/newton_columns.hpp``);
 
 by pairs     with one unknown x_ir for each free entry: dU_r = -g_r + F_rᵀ x_r, where F_r has the rows of the
              samples whose entry r is free, and
@@ -121,18 +122,9 @@ def newton_direction(
 
 def _by_columns(F: FloatArray, face: np.ndarray, sigma: FloatArray, g: FloatArray, team: Team) -> FloatArray:
     p, m = g.shape
-    count = face.sum(axis=1)
-    A = np.zeros((m * p, m * p), order="F")
-    for r, of in _members(face):
-        own = slice(r * p, r * p + p)
-        for q in range(r):
-            other, both = slice(q * p, q * p + p), of[face[of, q]]
-            if len(both):
-                pair = _gram(F, both, sigma[both] / count[both])
-                A[own, other] = -pair
-                A[own, own] += pair
-                A[other, other] += pair
-    A = team.sum(A.T).T  # in LAPACK's order
+    A = np.zeros((m * p, m * p))
+    _core.newton_columns(F, face, sigma, A)
+    A = np.asarray(team.sum(A)).T  # in LAPACK's order
     A.flat[:: m * p + 1] += 1.0
     return np.ascontiguousarray(_solve(_factor(A), -g.T.ravel()).reshape(m, p).T)
 
@@ -159,12 +151,6 @@ def _gram(F: FloatArray, of: np.ndarray, factor: FloatArray) -> FloatArray:
         rows = F[of[part]] * root[part, None]
         total += rows.T @ rows
     return total
-
-
-def _members(face: np.ndarray) -> list[tuple[int, np.ndarray]]:
-    """The classes with free entries, and the samples that have them."""
-    members = [(r, np.flatnonzero(column)) for r, column in enumerate(face.T)]
-    return [(r, of) for r, of in members if len(of)]
 
 
 def _factor(A: FloatArray) -> FloatArray:

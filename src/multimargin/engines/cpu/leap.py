@@ -26,6 +26,7 @@ from scipy.linalg import solve
 from ...inner import work
 from ...problems.base import Problem
 from ...problems.newton_direction import NoDirectionError, SystemSize
+from ...system.memory import WHOLE_SAMPLES
 from ...system.shard import Shard
 from ...system.team import Team
 from ...system.typing import FloatArray, LabelArray
@@ -50,7 +51,7 @@ _SCALES = 2.0 ** np.arange(-3, 12)  # of that fit
 # Newton's method usually works on about so many of the samples, and on so many entries of each.
 _UNDECIDED, _ENTRIES = 0.2, 2.2
 _LOW_RANK, _EARLY = 0.4, 0.25  # of the samples; of the work of a leap if the rank is far below that
-_FIRST = 0.75  # of the work of a leap with few columns: then the kernel is looked at for the first time
+_FIRST = 0.75  # the same of the first look at the kernel, if a descent is cut short for it
 _NEAR = 2.0  # times tol: descent will soon be done
 _AGAIN = 0.1  # of the work of a leap: the next one starts near its end
 _FIRST_LOOK = 16  # columns of a leap that would be worth its while, before anything is known of the kernel
@@ -104,7 +105,8 @@ class Leap:
         self._share = 1.0  # of the usual work of a leap
         self._taken_at = 0.0  # work that had been done at the last leap
         self._least_price = _EARLY
-        self._due = _FIRST * self.work(_FIRST_LOOK)  # after that
+        first = _FIRST if self.shard.n <= WHOLE_SAMPLES else _EARLY
+        self._due = first * self.work(_FIRST_LOOK)  # after that
 
     @property
     def _factor(self) -> PivotedCholesky:

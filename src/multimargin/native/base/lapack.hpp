@@ -30,6 +30,14 @@ inline void gram(const double* rows, Index n, Index p, double* H) {
   syrk_pointer(&half, &transposed, &size, &inner, &one, const_cast<double*>(rows), &lda, &zero, H, &ldc);
 }
 
+// H += rows' rows, where rows (n x p) lie one after the other.
+inline void add_outer(const double* rows, Index n, Index p, double* H) {
+  char half = 'L', plain = 'N';
+  int size = blas::to_int(p), inner = blas::to_int(n), ld = std::max(size, 1);
+  double one = 1.0;
+  syrk_pointer(&half, &plain, &size, &inner, &one, const_cast<double*>(rows), &ld, &one, H, &ld);
+}
+
 // A becomes its Cholesky factor; false if A is not positive definite.
 inline bool factor(double* A, Index n) {
   char half = 'L';

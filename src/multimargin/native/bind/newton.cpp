@@ -1,6 +1,7 @@
 // Python bindings of proximal models and their Newton steps: shapes, dtypes and the GIL; no mathematics.
 #include "machines/machines.hpp"
 #include "solvers/model_search.hpp"
+#include "solvers/newton_columns.hpp"
 #include "solvers/newton_pairs.hpp"
 #include "solvers/pivots.hpp"
 
@@ -38,6 +39,14 @@ bool solve_pairs(NewtonPairs& pairs, const ConstMatrix& F, const Array<const boo
   require(length(sigma) == n && length(g) == p, "sigma must have one value per row of F, and g one row per column");
   require(length(direction) == p && length(direction, 1) == m, "direction must have the shape of g");
   return pairs.solve({n, p, m, F.data(), face.data(), sigma.data(), g.data(), coupled}, direction.data());
+}
+
+void newton_columns(const ConstMatrix& F, const Array<const bool, 2>& face, const ConstVector& sigma, const Matrix& A) {
+  nb::gil_scoped_release released;
+  const Index n = length(F), p = length(F, 1), m = length(face, 1);
+  require(length(face) == n && length(sigma) == n, "face and sigma must have one row per row of F");
+  require(length(A) == m * p && length(A, 1) == m * p, "A must have one row and column per class and column of F");
+  NewtonColumns({n, p, m, F.data(), face.data(), sigma.data(), nullptr, true}).add_to(A.data());
 }
 
 ModelCentre centre_of(const ConstMatrix& alpha, const ConstMatrix& G, const ConstVector& sigma, const Labels& y,
@@ -113,6 +122,10 @@ void bind_newton(nb::module_& m) {
       .def(nb::init<>())
       .def("solve", &solve_pairs, "F"_a.noconvert(), "face"_a.noconvert(), "sigma"_a.noconvert(), "g"_a.noconvert(),
            "coupled"_a, "direction"_a.noconvert(), "Writes a direction; False if a matrix is not positive definite.");
+  m.def("newton_columns", &newton_columns, "F"_a.noconvert(), "face"_a.noconvert(), "sigma"_a.noconvert(),
+        "A"_a.noconvert(),
+        "Adds the matrix of Newton's system by columns to A, whose rows are LAPACK's columns: the half above the diagonal. "
+        "The entries of a row sum to zero.");
   m.def("find_pivots", &write_pivots, "A"_a.noconvert(), "least"_a, "pivots"_a.noconvert(), "factor"_a.noconvert(),
         "Pivots of a small matrix whose rests are at least so large, and the columns of its factor; returns how many. "
         "A is overwritten.");
