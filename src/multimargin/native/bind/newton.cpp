@@ -124,8 +124,8 @@ void bind_newton(nb::module_& m) {
            "coupled"_a, "direction"_a.noconvert(), "Writes a direction; False if a matrix is not positive definite.");
   m.def("newton_columns", &newton_columns, "F"_a.noconvert(), "face"_a.noconvert(), "sigma"_a.noconvert(),
         "A"_a.noconvert(),
-        "Adds the matrix of Newton's system by columns to A, whose rows are LAPACK's columns: the half above the diagonal. "
-        "The entries of a row sum to zero.");
+        "Adds the matrix of Newton's system by columns, whose rows sum to zero, to A: the half above the diagonal, as "
+        "the rows of A are LAPACK's columns.");
   m.def("find_pivots", &write_pivots, "A"_a.noconvert(), "least"_a, "pivots"_a.noconvert(), "factor"_a.noconvert(),
         "Pivots of a small matrix whose rests are at least so large, and the columns of its factor; returns how many. "
         "A is overwritten.");
