@@ -37,7 +37,7 @@ from .proximal_newton import Centre, ProximalModel
 _LEFT = 0.5  # see above
 _LESS, _FREE = 0.05, 0.2  # F leaves so much of that, if it makes a leap longer by this share at most
 _LONGER_LEAP = 1.0  # the same after a model has failed
-_LENGTH = 25.0  # s at the start
+_LENGTH = 12.0  # s at the start
 _LONGER, _FEW_STEPS = 4.0, 5
 _SHORTER = 1.0 / 16.0
 _LONGEST = 1e9
