@@ -23,7 +23,7 @@ def factored(K, rank, rows=None, shard=None):
     shard = Shard(rows.stop - rows.start) if shard is None else shard
     factor = PivotedCholesky(K.diagonal()[rows].copy(), shard)
     while factor.rank < rank and not factor.done:
-        factor.grow(lambda i: K[rows, i])
+        factor.grow(lambda ids: K[rows][:, ids])
     return factor
 
 

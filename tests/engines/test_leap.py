@@ -63,6 +63,8 @@ def test_leap_waits_until_it_is_paid_for():
 
 def test_factor_goes_as_far_as_it_is_paid_for(monkeypatch):
     monkeypatch.setattr("multimargin.engines.cpu.leap._LOOKING", 0.0)  # no columns that only look
+    monkeypatch.setattr("multimargin.engines.cpu.leap._FIRST", 0.05)
+    monkeypatch.setattr("multimargin.engines.cpu.pivoted_cholesky.AT_ONCE", 2)
     X, y = wide(2000, d=8)
     e = engine_of(X, y, gamma=0.03, cache=2000)
     ranks = []

@@ -6,6 +6,7 @@ from leap_problems import factored, wide
 from oracle import kernel_matrix
 from thread_team import run_ranks
 
+from multimargin.engines.cpu.pivoted_cholesky import AT_ONCE, PivotedCholesky
 from multimargin.system.shard import Shard
 
 CUTS = ([0, 40, 90], [0, 0, 90], [0, 30, 30, 90], [0, 1, 20, 50, 90])  # where the samples of a rank begin
@@ -19,6 +20,26 @@ def test_factor_leaves_what_it_says():
         np.testing.assert_allclose(rest.diagonal(), made.rest, atol=1e-10)
         assert np.linalg.eigvalsh(rest).min() > -1e-10
         assert made.left == pytest.approx(np.abs(rest).max(), rel=1e-9)
+
+
+def test_factor_leaves_about_as_little_as_with_one_pivot_at_a_time():
+    K = kernel_matrix("rbf", wide(300)[0], gamma=0.05)
+    made, rest = factored(K, 40), K.copy()
+    for _ in range(made.rank):
+        i = rest.diagonal().argmax()
+        rest -= np.outer(rest[i], rest[i]) / rest[i, i]
+    assert 40 <= made.rank < 40 + AT_ONCE
+    assert made.left <= 3 * rest.diagonal().max()
+
+
+def test_factor_ends_where_only_rounding_is_left():
+    K = np.ones((30, 30))
+    made = PivotedCholesky(np.full(30, 1.0 + 1e-9), Shard(30))  # off by more than its columns leave
+    for _ in range(4):
+        if not made.done:
+            made.grow(lambda ids: K[:, ids])
+    assert made.done
+    np.testing.assert_allclose(made.factor, np.ones((30, 1)))
 
 
 def test_factor_of_a_linear_kernel_is_exact():
@@ -37,9 +58,9 @@ def test_kernel_of_zeros_has_no_columns():
 
 def test_needed_rank_is_guessed_from_what_is_left():
     made = factored(kernel_matrix("rbf", wide(300)[0], gamma=0.05), 10)
-    assert made.rank_that_leaves(2 * made.left) == 10
+    assert made.rank_that_leaves(2 * made.left) == made.rank
     guesses = [made.rank_that_leaves(share * made.left) for share in (0.5, 1e-2, 1e-4)]
-    assert 10 < guesses[0] < guesses[1] < guesses[2] < np.inf
+    assert made.rank < guesses[0] < guesses[1] < guesses[2] < np.inf
 
 
 def test_no_end_is_guessed_if_nothing_falls():

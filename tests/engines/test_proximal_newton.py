@@ -5,6 +5,7 @@ import pytest
 from leap_problems import MACHINES, factored, feasible, small
 from thread_team import run_ranks
 
+from multimargin import _core
 from multimargin.engines.cpu.proximal_newton import Centre, ProximalModel
 from multimargin.system.shard import Shard
 
@@ -35,6 +36,37 @@ def test_face_is_where_the_projection_moves(machine):
         expected -= np.where(face, expected.sum(1, keepdims=True) / np.maximum(face.sum(1)[:, None], 1), 0.0)
     np.testing.assert_allclose(step, expected, atol=1e-5)
     assert 0 < face.mean() < 1
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_native_face_is_that_of_the_problem(machine):
+    problem, _, y, C = small(machine)
+    w = np.random.default_rng(6).normal(size=(len(y), problem.m)) * C[:, None]
+    alpha, face = problem.project(w, y, C), np.empty((len(y), problem.m), dtype=bool)
+    _core.face(machine, alpha, y, C, face)
+    np.testing.assert_array_equal(face, problem.face(alpha, y, C))
+
+
+def test_no_native_face_for_machines_whose_classes_share_their_mean():
+    problem, _, y, C = small("lee-lin-wahba")
+    alpha = feasible(problem, y, C)
+    with pytest.raises(ValueError, match="another form"):
+        _core.face("lee-lin-wahba", alpha, y, C, np.empty(alpha.shape, dtype=bool))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("n", [5, 8, 90])
+def test_search_ends_at_the_point_of_its_length(machine, n):
+    model, at = model_of(machine)
+    model.F, model.y, model.C = model.F[:n], model.y[:n], model.C[:n]
+    at = Centre(*(np.ascontiguousarray(part[:n]) for part in at))
+    U = np.random.default_rng(3).normal(size=(model.F.shape[1], 4))
+    g = U - model.F.T @ (model.point(at, model.F @ U) - at.alpha)
+    t, alpha = model._search(at, U, model.F @ U, g, -g, -model.F @ g)
+    np.testing.assert_allclose(alpha, model.point(at, model.F @ (U - t * g)), atol=1e-12 * at.sigma.max())
+    slope = float(np.vdot(U - t * g - model.F.T @ (alpha - at.alpha), -g))
+    assert abs(slope) <= 0.11 * float(np.vdot(g, g))
+    np.testing.assert_allclose(model._back(alpha, at), model.F.T @ (alpha - at.alpha), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from thread_team import run_ranks
 
-from multimargin.problems import newton_direction as module
 from multimargin.problems.newton_direction import NoDirectionError, SystemSize, newton_direction
 from multimargin.system.team import SOLO
 
@@ -85,7 +84,6 @@ def test_form_that_fits_is_chosen():
 
 def test_indefinite_matrix_is_refused(monkeypatch):
     F, face, sigma, g = system()
-    monkeypatch.setattr(module, "_pair_matrix", lambda rows, _: -np.eye(len(rows), order="F"))
     monkeypatch.setattr(SystemSize, "by_pairs", lambda *_: True)
     with pytest.raises(NoDirectionError, match="positive definite"):
-        newton_direction(F, face, sigma, g, True, SOLO)
+        newton_direction(F, face, -sigma, g, True, SOLO)

@@ -7,7 +7,8 @@ i (the entries that the projection leaves free), and on it the identity or, if t
 zero, I - 1 1ᵀ / k for k entries. The system is solved in one of two forms, whichever is less work:
 
 by columns   as it stands, with m p unknowns. As I - 1 1ᵀ / k is the sum of (e_r - e_q) (e_r - e_q)ᵀ / k over
-             the pairs of free entries, one product per pair of classes makes all blocks;
+             the pairs of free entries, one product per pair of classes makes all blocks (native code,
+             ``solvers/newton_columns.hpp``);
 
 by pairs     with one unknown x_ir for each free entry: dU_r = -g_r + F_rᵀ x_r, where F_r has the rows of the
              samples whose entry r is free, and
@@ -15,7 +16,8 @@ by pairs     with one unknown x_ir for each free entry: dU_r = -g_r + F_rᵀ x_r
                  (F_r F_rᵀ + diag(1/σ)) x_r + λ = F_r g_r   for every class r,     Σ_r x_ir = 0.
 
              The matrix of each class is inverted by itself. The multipliers λ, one for each sample with at
-             least two free entries, solve one more system: its matrix is the sum of the classes' inverses.
+             least two free entries, solve one more system: its matrix is the sum of the classes' inverses
+             (native code, ``solvers/newton_pairs.hpp``).
 
 Without the sums the classes are independent in both forms. The processes of a team have their own rows of F:
 by columns, the parts of the matrix are added up; by pairs, every process gets the rows of all samples with
@@ -27,12 +29,21 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import blas, lapack
+import scipy.linalg.cython_blas
+import scipy.linalg.cython_lapack
+from scipy.linalg import lapack
 
+from .. import _core
 from ..system.team import Team
 from ..system.typing import FloatArray
 
 _ROWS = 8192  # multiplied at a time
+_INDEFINITE = "the matrix is not positive definite"
+
+_core.set_lapack(
+    scipy.linalg.cython_blas.__pyx_capi__["dsyrk"],
+    *(scipy.linalg.cython_lapack.__pyx_capi__[name] for name in ("dpotrf", "dpotri", "dpotrs")),
+)
 
 
 class NoDirectionError(Exception):
@@ -85,66 +96,35 @@ def newton_direction(
     coupled: bool,
     team: Team,
     memory: float = np.inf,
+    pairs: _core.NewtonPairs | None = None,
 ) -> FloatArray:
     """Return dU (p, m) for the faces (n, m) of the samples held here.
 
     ``coupled`` says that the entries of a row sum to zero. Raises ``NoDirectionError`` if rounding makes a
-    matrix indefinite, or if no form fits in ``memory`` bytes beside the rows of F.
+    matrix indefinite, or if no form fits in ``memory`` bytes beside the rows of F. ``pairs`` keeps the memory
+    of one direction for the next.
     """
-    count = face.sum(axis=1)
-    free = count > coupled
-    if not free.all():
-        F, face, sigma, count = F[free], face[free], sigma[free], count[free]
-    sizes = team.sum([*face.sum(axis=0), float(count @ count), len(F)])
+    sizes = np.empty(face.shape[1] + 2)
+    _core.face_sizes(face, coupled, sizes)
+    sizes = np.asarray(team.sum(sizes))
     if SystemSize(sizes[:-2], sizes[-2], sizes[-1], len(g), coupled).by_pairs(memory):
-        F, face, sigma = team.join(F), team.join(face), team.join(sigma)
-        return _by_pairs(F, face, sigma, g) if coupled else _classes_by_pairs(F, face, sigma, g)
+        if team.size > 1:
+            free = np.count_nonzero(face, axis=1) > coupled
+            F, face, sigma = (team.join(rows[free]) for rows in (F, face, sigma))
+        direction = np.empty(g.shape)
+        if not (pairs or _core.NewtonPairs()).solve(F, face, sigma, g, coupled, direction):
+            raise NoDirectionError(_INDEFINITE)
+        return direction
     if coupled:
         return _by_columns(F, face, sigma, g, team)
     return _classes_by_columns(F, face, sigma, g, team)
 
 
-def _by_pairs(F: FloatArray, face: np.ndarray, sigma: FloatArray, g: FloatArray) -> FloatArray:
-    direction, n = -g, len(F)
-    S, rhs = np.zeros((n, n), order="F"), np.zeros(n)
-    classes = []
-    for r, of in _members(face):
-        rows = F[of]
-        factor = _factor(_pair_matrix(rows, sigma[of]))
-        b = rows @ g[:, r]
-        S[np.ix_(of, of)] += lapack.dpotri(factor, lower=1)[0]  # the lower half: members ascend
-        rhs[of] += _solve(factor, b)
-        classes.append((r, of, rows, factor, b))
-    if not classes:
-        return direction
-    multipliers = _solve(_factor(S), rhs)
-    for r, of, rows, factor, b in classes:
-        direction[:, r] += _solve(factor, b - multipliers[of]) @ rows
-    return direction
-
-
-def _classes_by_pairs(F: FloatArray, face: np.ndarray, sigma: FloatArray, g: FloatArray) -> FloatArray:
-    direction = -g
-    for r, of in _members(face):
-        rows = F[of]
-        direction[:, r] += _solve(_factor(_pair_matrix(rows, sigma[of])), rows @ g[:, r]) @ rows
-    return direction
-
-
 def _by_columns(F: FloatArray, face: np.ndarray, sigma: FloatArray, g: FloatArray, team: Team) -> FloatArray:
     p, m = g.shape
-    count = face.sum(axis=1)
-    A = np.zeros((m * p, m * p), order="F")
-    for r, of in _members(face):
-        own = slice(r * p, r * p + p)
-        for q in range(r):
-            other, both = slice(q * p, q * p + p), of[face[of, q]]
-            if len(both):
-                pair = _gram(F, both, sigma[both] / count[both])
-                A[own, other] = -pair
-                A[own, own] += pair
-                A[other, other] += pair
-    A = team.sum(A.T).T  # in LAPACK's order
+    A = np.zeros((m * p, m * p))
+    _core.newton_columns(F, face, sigma, A)
+    A = np.asarray(team.sum(A)).T  # in LAPACK's order
     A.flat[:: m * p + 1] += 1.0
     return np.ascontiguousarray(_solve(_factor(A), -g.T.ravel()).reshape(m, p).T)
 
@@ -173,24 +153,11 @@ def _gram(F: FloatArray, of: np.ndarray, factor: FloatArray) -> FloatArray:
     return total
 
 
-def _members(face: np.ndarray) -> list[tuple[int, np.ndarray]]:
-    """The classes with free entries, and the samples that have them."""
-    members = [(r, np.flatnonzero(column)) for r, column in enumerate(face.T)]
-    return [(r, of) for r, of in members if len(of)]
-
-
-def _pair_matrix(rows: FloatArray, sigma: FloatArray) -> FloatArray:
-    """F_r F_rᵀ + diag(1/σ), the lower half."""
-    H = np.asarray(blas.dsyrk(1.0, rows.T, trans=1, lower=1))
-    H.flat[:: len(rows) + 1] += 1.0 / sigma
-    return H
-
-
 def _factor(A: FloatArray) -> FloatArray:
     """The Cholesky factor of a matrix whose lower half is given."""
     factor, failed = lapack.dpotrf(A, lower=1, overwrite_a=1)
     if failed:
-        raise NoDirectionError("the matrix is not positive definite")
+        raise NoDirectionError(_INDEFINITE)
     return np.asarray(factor)
 
 

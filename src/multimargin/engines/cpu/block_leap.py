@@ -40,9 +40,9 @@ class BlockPoint:
         violation = self._violation(self._block)
         return Selection(np.empty(0, dtype=np.int64), violation, np.nan, int(violation > above))
 
-    def column(self, i: int) -> FloatArray:
-        """Kernel values of a sample against all of the block."""
-        return self._block.kernel(slice(None), np.array([i]))[:, 0]
+    def columns(self, ids: IntArray) -> FloatArray:
+        """Kernel values of some samples against all of the block."""
+        return self._block.kernel(slice(None), ids)
 
     def place(self, alpha: FloatArray) -> None:
         """Take over ``alpha``; G and the dual follow elsewhere."""
@@ -81,7 +81,7 @@ class BlockLeap:
         paid = int(done - self._taken_at)
         point = BlockPoint(self._state, block, self._memory)
         leap = Leap(point, block.diagonal, _UNDECIDED)
-        means = Means(paid, self._memory, point.column, point.move, late)
+        means = Means(paid, self._memory, point.columns, point.move, late)
         if not leap.is_due(2.0 * eps, means):
             self._due = leap.next
             return False

@@ -80,9 +80,8 @@ class CpuEngine(Engine):
             parts = self.solvers, self.steps, self._uniform
             self._on_team = None if self.shard.alone else TeamImprove(self.state, *parts)
             self._leap = Leap(self.state, self.diagonal) if options.leap else None
-            if self._leap is not None:
-                look = self._leap.next if self.n <= WHOLE_SAMPLES else self._leap.first
-                self.solvers.least_descent = min(self.solvers.least_descent, int(look))
+            if self._leap is not None and self.n <= WHOLE_SAMPLES:
+                self.solvers.least_descent = min(self.solvers.least_descent, int(self._leap.next))
             if self.team.max(float(task.start is not None)):
                 with self.running():
                     self._refresh()
@@ -156,18 +155,16 @@ class CpuEngine(Engine):
             return up, down
         pair = np.concatenate([up, down])
         own = shard.take(pair, self.diagonal[shard.mine(pair)[1]])
-        values = [
-            kii + self.diagonal - 2.0 * self.column(i) for i, kii in zip(pair.tolist(), own, strict=True)
-        ]
+        values = own[:, None] + self.diagonal - 2.0 * self.columns(pair).T
         least = TINY_DIAGONAL * self.task.team.max(float(self.diagonal.max(initial=0.0)))
         curvature = np.asarray(np.maximum(values, least))
         return self.problem.gaining_pairs(rows, pair, curvature, most, shard)
 
     @timed("kernel rows")
-    def column(self, i: int) -> FloatArray:
-        """Kernel values of sample ``i`` against those held here, in float64."""
-        self._invite(np.array([i]))
-        return self.rows.scores(np.array([i]), np.ones((1, 1)))[:, 0]
+    def columns(self, ids: IntArray) -> FloatArray:
+        """Kernel values of the samples ``ids`` against those held here, in float64."""
+        self._invite(ids)
+        return self.rows.scores(ids, np.eye(len(ids)))
 
     def largest_block(self) -> int:
         return self.blocks.largest
@@ -219,7 +216,7 @@ class CpuEngine(Engine):
         if leap is None:
             return False
         done, memory = self.solvers.work, self.rows.budget.finisher_bytes
-        means, moved = Means(done, memory, self.column, self.place, late), False
+        means, moved = Means(done, memory, self.columns, self.place, late), False
         if leap.is_due(tol, means):
             self._complete_gradient()
             moved = leap.take(tol, means)

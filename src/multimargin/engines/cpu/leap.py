@@ -17,6 +17,7 @@ gradient by less than the proximal term does. If a model fails because s has bec
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -25,17 +26,18 @@ from scipy.linalg import solve
 from ...inner import work
 from ...problems.base import Problem
 from ...problems.newton_direction import NoDirectionError, SystemSize
+from ...system.memory import WHOLE_SAMPLES
 from ...system.shard import Shard
 from ...system.team import Team
 from ...system.typing import FloatArray, LabelArray
 from ..base import Selection
-from .pivoted_cholesky import Column, PivotedCholesky
+from .pivoted_cholesky import AT_ONCE, Columns, PivotedCholesky
 from .proximal_newton import Centre, ProximalModel
 
 _LEFT = 0.5  # see above
 _LESS, _FREE = 0.05, 0.2  # F leaves so much of that, if it makes a leap longer by this share at most
 _LONGER_LEAP = 1.0  # the same after a model has failed
-_LENGTH = 25.0  # s at the start
+_LENGTH = 12.0  # s at the start
 _LONGER, _FEW_STEPS = 4.0, 5
 _SHORTER = 1.0 / 16.0
 _LONGEST = 1e9
@@ -48,14 +50,16 @@ _START_COLUMNS, _RIDGE = 100, 1e-2  # of the least squares fit that the first mo
 _SCALES = 2.0 ** np.arange(-3, 12)  # of that fit
 # Newton's method usually works on about so many of the samples, and on so many entries of each.
 _UNDECIDED, _ENTRIES = 0.2, 2.2
-_LOW_RANK, _EARLY = 0.2, 0.25  # of the samples; of the work of a leap if the rank is far below that
+_LOW_RANK, _EARLY = 0.4, 0.25  # of the samples; of the work of a leap if the rank is far below that
+_FIRST = 0.75  # the same of the first look at the kernel, if a descent is cut short for it
 _NEAR = 2.0  # times tol: descent will soon be done
 _AGAIN = 0.1  # of the work of a leap: the next one starts near its end
 _FIRST_LOOK = 16  # columns of a leap that would be worth its while, before anything is known of the kernel
 _LOOKING = 0.01  # of the work that was done: columns that are only to see how the rest falls
 _LOOK = 8  # columns after which the fall of the rest says something of how it goes on
-_STEP_WORK = 800_000.0  # units of work that a step takes if the problem is tiny
-_ENTRY_WORK = 250.0  # and per sample and class: projections, faces, the exact gradient
+_STEP_WORK = 250_000.0  # units of work that a step takes if the problem is tiny
+_ENTRY_WORK = 200.0  # and per sample and class: projections, faces, the exact gradient
+_PRODUCTS = 1.5  # of F with all classes per step; that of its transpose is sparse
 
 
 class Point(Protocol):
@@ -82,7 +86,7 @@ class Means(NamedTuple):
 
     done: int  # units of work of all blocks so far
     memory: int  # bytes
-    column: Column
+    columns: Columns
     place: Callable[[FloatArray], None]  # moves to a point, and computes the exact gradient there
     late: Callable[[], bool]
 
@@ -101,18 +105,14 @@ class Leap:
         self._share = 1.0  # of the usual work of a leap
         self._taken_at = 0.0  # work that had been done at the last leap
         self._least_price = _EARLY
-        self._due = _EARLY * self.first  # after that
+        first = _FIRST if self.shard.n <= WHOLE_SAMPLES else _EARLY
+        self._due = first * self.work(_FIRST_LOOK)  # after that
 
     @property
     def _factor(self) -> PivotedCholesky:
         if self._begun is None:
             self._begun = PivotedCholesky(self._diagonal, self.shard)
         return self._begun
-
-    @property
-    def first(self) -> float:
-        """The work of a leap, before anything is known of the kernel."""
-        return self.work(_FIRST_LOOK)
 
     @property
     def next(self) -> float:
@@ -134,15 +134,16 @@ class Leap:
         factor, memory = self._factor, self._least(means.memory)
         rest = self._left_at(_LENGTH)
         while factor.left > rest:
-            if factor.done or not self._fits(factor.rank + 1, memory):  # it would take more digits, or memory
+            # It would take more digits, or more memory.
+            if factor.done or not self._fits(factor.rank + AT_ONCE, memory):
                 self._due = np.inf
                 return False
             known = factor.rank >= _LOOK
             self._due = self._price(factor.rank_that_leaves(rest) if known else factor.rank + 1)
             if paid < self._due and not (known and self._may_look(paid)):
                 return False
-            factor.grow(means.column)
-        self._grow(_LESS * rest, _FREE, memory, means.column)
+            factor.grow(means.columns, rest)
+        self._grow(_LESS * rest, _FREE, memory, means.columns)
         self._due = self._price(factor.rank) if factor.rank else np.inf
         return paid >= self._due
 
@@ -158,17 +159,17 @@ class Leap:
         """What may be left of the kernel's diagonal if a model has this length."""
         return _LEFT / (length * self.team.max(float(self.state.C.max(initial=0.0))))
 
-    def _grow(self, rest: float, longer: float, memory: int, column: Column) -> bool:
+    def _grow(self, rest: float, longer: float, memory: int, columns: Columns) -> bool:
         """Continue the factor until it leaves ``rest``; whether that added columns.
 
         They may make a leap longer by the share ``longer`` at most.
         """
         factor, rank = self._factor, self._factor.rank
         most = (1.0 + longer) * self.work(rank)
-        while factor.left > rest and not factor.done and self._fits(factor.rank + 1, memory):
+        while factor.left > rest and not factor.done and self._fits(factor.rank + AT_ONCE, memory):
             if self.work(factor.rank + 1) > most:
                 break
-            factor.grow(column)
+            factor.grow(columns, rest)
         return factor.rank > rank
 
     def take(self, tol: float, means: Means) -> bool:
@@ -189,7 +190,7 @@ class Leap:
                 length *= _LONGER if found.steps <= _FEW_STEPS and length < _LONGEST else 1.0
                 continue
             failures += 1
-            if self._grow(_LESS * self._factor.left, _LONGER_LEAP, memory, means.column):
+            if self._grow(_LESS * self._factor.left, _LONGER_LEAP, memory, means.columns):
                 model = self._model(memory)
             else:
                 length *= _SHORTER
@@ -239,10 +240,14 @@ class Leap:
         U[: len(fits)] = fits
         aim, now = np.hsplit(U, 2)
         Faim, Fnow = np.hsplit(model.F @ U, 2)
-        tried = [(model.value(at, s * aim - now, s * Faim - Fnow), s) for s in _SCALES]
+
+        @cache
+        def value(k: int) -> float:
+            return model.value(at, _SCALES[k] * aim - now, _SCALES[k] * Faim - Fnow)
+
+        best = lowest(value, len(_SCALES))
         still = model.value(at, np.zeros_like(aim), np.zeros_like(Faim))
-        least, scale = min(tried)
-        return scale * aim - now if least < still else None
+        return _SCALES[best] * aim - now if value(best) < still else None
 
     def _price(self, rank: float) -> float:
         """The work after which a leap is taken: less than its own, if the rank is low.
@@ -254,7 +259,7 @@ class Leap:
     def work(self, rank: float) -> float:
         """Units of work that a leap with a factor of this rank usually takes."""
         entries = self.shard.n * self.state.m
-        step = 3.0 * entries * rank + min(self._system(rank).work)
+        step = _PRODUCTS * entries * rank + min(self._system(rank).work)
         return self._share * work.LEAP_STEPS * (_STEP_WORK + _ENTRY_WORK * entries + step / work.LEAP)
 
     def _system(self, rank: float) -> SystemSize:
@@ -273,3 +278,15 @@ class Leap:
     def _least(self, memory: int) -> int:
         """What all processes have."""
         return -int(self.team.max(-memory))
+
+
+def lowest(value: Callable[[int], float], count: int) -> int:
+    """Where a function of 0, 1, ..., count - 1 that first falls and then rises is least."""
+    first, last = 0, count - 1
+    while first < last:
+        middle = (first + last) // 2
+        if value(middle) <= value(middle + 1):
+            last = middle
+        else:
+            first = middle + 1
+    return first

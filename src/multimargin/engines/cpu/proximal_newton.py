@@ -11,7 +11,8 @@ kernel. Its dual has p m unknowns U and is convex and once differentiable,
     D = P(α - σ (G + F U)) - α,     P the projection on the feasible rows.
 
 P is piecewise linear, so that Newton's method ends after finitely many steps. Its system is in
-``problems/newton_direction.py``. The length of a step is a root of φ' along the direction, found to a tenth.
+``problems/newton_direction.py``. The length of a step is a root of φ' along the direction, found to a tenth
+(native code, ``solvers/model_search.hpp``).
 
 The processes of a team have the rows of F, α, G and D of their own samples, and U together.
 """
@@ -29,11 +30,6 @@ from ...problems.newton_direction import newton_direction
 from ...system.team import SOLO, Team
 from ...system.typing import FloatArray, LabelArray
 
-_ROOT = 0.1  # of φ' at the start of a step: small enough at its end
-_TRIALS = 30  # lengths per step
-_FAR, _MUCH_SHORTER = 3, 0.02  # after so many trials that were all too long, the next is so much shorter
-_LONGEST = 4.0
-_MIDDLE = 0.1  # a trial stays so far, as a share of the bracket, from its ends
 _LOOSE = 30.0  # the cheap bound of the error is at most about so many times too large
 
 
@@ -66,7 +62,7 @@ class ProximalModel:
         team: Team = SOLO,
     ) -> None:
         self.problem, self.F, self.y, self.C = problem, np.ascontiguousarray(F), y, C
-        self.memory, self.team = memory, team
+        self.memory, self.team, self._pairs = memory, team, _core.NewtonPairs()
         self._size = float(np.sqrt(team.max(float((F**2).sum(axis=1).max(initial=0.0)))))
 
     def minimise(
@@ -78,13 +74,14 @@ class ProximalModel:
         """
         U = np.zeros((self.F.shape[1], self.problem.columns)) if U is None else U
         FU = self.F @ U
-        alpha = self.point(at, FU)
+        alpha, face = self.point(at, FU), np.empty(FU.shape, dtype=bool)
         for step in range(most):
-            g = U - self._back(alpha - at.alpha)
+            g = U - self._back(alpha, at)
             if late() or self._error(g, eps) <= eps:
                 return Solved(alpha, U, step)
-            face, rest = self.problem.face(alpha, self.y, self.C), (self.team, self.memory)
-            dU = newton_direction(self.F, face, at.sigma, g, self.problem.sums_to_zero, *rest)
+            _core.face(self.problem.name, alpha, self.y, self.C, face)
+            rest = self.problem.sums_to_zero, self.team, self.memory, self._pairs
+            dU = newton_direction(self.F, face, at.sigma, g, *rest)
             FdU = self.F @ dU
             t, alpha = self._search(at, U, FU, g, dU, FdU)
             U, FU = U + t * dU, FU + t * FdU
@@ -107,10 +104,11 @@ class ProximalModel:
         _core.update_samples(self.problem.name, "sort", *arguments, 0)
         return alpha
 
-    def _back(self, D: FloatArray) -> FloatArray:
-        """Fᵀ D; most rows of D are zero."""
-        moved = np.flatnonzero(D.any(axis=1))
-        return np.asarray(self.team.sum(self.F[moved].T @ D[moved]))
+    def _back(self, alpha: FloatArray, at: Centre) -> FloatArray:
+        """Fᵀ D."""
+        product = np.empty((self.F.shape[1], alpha.shape[1]))
+        _core.model_back(self.F, alpha, at.alpha, product)
+        return np.asarray(self.team.sum(product))
 
     def _error(self, g: FloatArray, eps: float) -> float:
         """How far the model's gradient is off, max |F g|; or a bound of it that is small or large enough."""
@@ -123,27 +121,12 @@ class ProximalModel:
         self, at: Centre, U: FloatArray, FU: FloatArray, g: FloatArray, dU: FloatArray, FdU: FloatArray
     ) -> tuple[float, FloatArray]:
         """A length t of the step, and the point that it leads to."""
-        along, squared = float(np.vdot(U, dU)), float(np.vdot(dU, dU))
-        first = float(np.vdot(g, dU))
-        low, high, t = (0.0, first), None, 1.0
-        for trial in range(_TRIALS):
-            alpha = self.point(at, FU + t * FdU)
-            slope = along + t * squared - float(self.team.sum(np.vdot(FdU, alpha - at.alpha)))
-            if abs(slope) <= _ROOT * abs(first) or trial == _TRIALS - 1:
-                break
-            if slope > 0:
-                high = t, slope
-            else:
-                low = t, slope
-            if high is None:
-                if t >= _LONGEST:
-                    break
-                t *= 2.0
-                continue
-            if trial >= _FAR and low[0] == 0.0:  # no sample was undecided, so that the direction had no scale
-                t *= _MUCH_SHORTER
-                continue
-            width = high[0] - low[0]
-            share = low[1] / (low[1] - high[1])
-            t = low[0] + width * min(max(share, _MIDDLE), 1.0 - _MIDDLE)
-        return t, alpha
+        alpha = np.empty(at.alpha.shape)
+        slopes = float(np.vdot(g, dU)), float(np.vdot(U, dU)), float(np.vdot(dU, dU))
+        total = None if self.team.size == 1 else self._total
+        arrays = *at, self.y, self.C, FU, FdU
+        return _core.model_search(self.problem.name, *arrays, *slopes, total, alpha), alpha
+
+    def _total(self, value: float) -> float:
+        """The sum over all processes."""
+        return float(self.team.sum(value))

@@ -176,7 +176,7 @@ class Solvers:
             updates, done = self._sweeps(inner, block, eps, some)
             if done or block.late():
                 return updates
-            fits = fits or finish.fits(block, eps)
+            fits = finish.fits(block, eps)
             if not fits and leap is None:
                 return updates
             # Sweeps leave the gradient of pairs that took no part as it was.

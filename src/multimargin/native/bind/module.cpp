@@ -8,7 +8,7 @@
 //     machines   the multiclass machines: feasible rows, measures and one-sample solves
 //     kernel     kernel values from compared rows (includes samples)
 //     state      gradient and measures of all samples
-//     solvers    solvers of the block subproblem (include machines, kernel, state)
+//     solvers    solvers of the block subproblem, Newton steps of all samples (include machines, kernel, state)
 //     linear     the linear machine (includes machines)
 //     bind       Python bindings (include all)
 #include <nanobind/nanobind.h>
@@ -20,6 +20,7 @@ void bind_state(nanobind::module_& m);
 void bind_descents(nanobind::module_& m);
 void bind_projections(nanobind::module_& m);
 void bind_pair_descent(nanobind::module_& m);
+void bind_newton(nanobind::module_& m);
 void bind_linear(nanobind::module_& m);
 }  // namespace multimargin::bind
 
@@ -27,6 +28,6 @@ NB_MODULE(_core, m) {
   using namespace multimargin::bind;
   m.doc() = "Native part of multimargin: kernel rows and block solvers.";
   for (const auto bind : {bind_kernel, bind_samples, bind_state, bind_descents, bind_projections, bind_pair_descent,
-                          bind_linear})
+                          bind_newton, bind_linear})
     bind(m);
 }

@@ -6,6 +6,7 @@
 
 #include "base/blas.hpp"
 #include "bind/arrays.hpp"
+#include "bind/capsules.hpp"
 #include "samples/binary_samples.hpp"
 #include "samples/dense_direct.hpp"
 #include "samples/dense_product.hpp"
@@ -19,40 +20,11 @@ namespace {
 
 using namespace samples;
 
-// Whether a capsule's name, which is the C signature of its function, is that of a gemm with 32-bit integers.
-bool is_gemm(std::string_view signature) {
-  const std::string_view head = "void (", tail = ")", values = "v";  // v: all of one type, whatever its name
-  const std::array<std::string_view, 13> expected{"char *", "char *", "int *", "int *",  "int *",  values, values,
-                                                  "int *",  values,   "int *", values, values, "int *"};
-  if (!signature.starts_with(head) || !signature.ends_with(tail)) return false;
-  std::string_view rest = signature.substr(head.size(), signature.size() - head.size() - tail.size()), value;
-  for (std::size_t k = 0; k < expected.size(); ++k) {
-    const std::size_t end = std::min(rest.find(", "), rest.size());
-    if ((end == rest.size()) != (k + 1 == expected.size())) return false;
-    const std::string_view type = rest.substr(0, end);
-    if (expected[k] == values && value.empty()) value = type;
-    if (type != (expected[k] == values ? value : expected[k])) return false;
-    rest.remove_prefix(std::min(end + 2, rest.size()));
-  }
-  return value.ends_with(" *");
-}
-
-template <class T>
-void set_gemm(nb::handle capsule, const std::string& name) {
-  if (!PyCapsule_CheckExact(capsule.ptr())) throw nb::type_error((name + ": a PyCapsule expected").c_str());
-  const char* signature = PyCapsule_GetName(capsule.ptr());
-  if (!signature || !is_gemm(signature))
-    throw nb::import_error((name + " of scipy.linalg.cython_blas has the signature '" + (signature ? signature : "") +
-                            "'. multimargin needs a SciPy whose BLAS has 32-bit integers (int *).").c_str());
-  void* pointer = PyCapsule_GetPointer(capsule.ptr(), signature);
-  if (!pointer) throw nb::python_error();
-  blas::gemm_pointer<T> = reinterpret_cast<blas::Gemm<T>>(pointer);
-}
-
 void bind_platform(nb::module_& m) {
   m.def("set_blas", [](nb::handle sgemm, nb::handle dgemm) {
-    set_gemm<float>(sgemm, "sgemm");
-    set_gemm<double>(dgemm, "dgemm");
+    const std::string_view gemm = "c, c, i, i, i, v, v, i, v, i, v, v, i";
+    blas::gemm_pointer<float> = function_of<blas::Gemm<float>>(sgemm, "sgemm", gemm);
+    blas::gemm_pointer<double> = function_of<blas::Gemm<double>>(dgemm, "dgemm", gemm);
   }, "sgemm"_a, "dgemm"_a, "Use these BLAS functions (capsules of scipy.linalg.cython_blas).");
   m.def("openmp", &has_openmp, "Whether this build can use several threads.");
   m.def("max_threads", &max_threads, "The number of threads OpenMP would use by default.");

@@ -102,10 +102,10 @@ class CrammerSinger {
     });
   }
 
-  // project and progress for kTogether rows, one after the other in memory (simplex_lanes.hpp). `work` has room for
-  // 2 m kTogether values.
+  // project and progress for kTogether rows, one after the other in memory (simplex_lanes.hpp); each has a step of its
+  // own. `work` has room for 2 m kTogether values.
   static constexpr Index kTogether = lanes::kRows;
-  static void project_together(const double* G, double step, const std::int32_t* y, const double* C, Index m,
+  static void project_together(const double* G, const double* step, const std::int32_t* y, const double* C, Index m,
                                double* alpha, double* work) {
     lanes::project(G, step, y, C, m, alpha, work);
   }
@@ -134,6 +134,14 @@ class CrammerSinger {
 
   // psi of eight rows, by the largest gradient of a variable that may fall, and the smallest of one that may rise.
   static MULTIMARGIN_INLINE Eight worst(const Eight& top, const Eight& low, const Eight& /*own*/) { return top - low; }
+
+  // The entries that move if a point whose projection is alpha moves a little (Python's Problem.face): those with
+  // z > 0, if there are several.
+  static void face(const double* alpha, Index y, double C, Index m, bool* free) {
+    Index count = 0;
+    for (Index r = 0; r < m; ++r) count += free[r] = (r == y ? C - alpha[r] : -alpha[r]) > kSmallest * C;
+    if (count == 1) std::fill_n(free, m, false);
+  }
 
   // How far a variable may rise (its z) and fall.
   static double rise(double alpha, bool own, double C) { return own ? C - alpha : -alpha; }

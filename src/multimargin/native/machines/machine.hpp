@@ -26,6 +26,13 @@ inline constexpr double kActive = 1e-8;
 // Values below this share of C are rounding noise; they become exact zeros.
 inline constexpr double kSmallest = 1e-14;
 
+// Rows that a machine can project at a time, in lanes; 0 if it cannot.
+template <class Machine>
+inline constexpr Index kRowsTogether = [] {
+  if constexpr (requires { Machine::kTogether; }) return Machine::kTogether;
+  return Index{0};
+}();
+
 // A change of alpha by one update of at most this size is rounding, of alpha itself or of G. If C kii is tiny, even a
 // step from bound to bound hardly changes G: it counts all the same.
 inline double resolution(const double* G, double kii, double C, Index m) {

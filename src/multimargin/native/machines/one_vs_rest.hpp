@@ -121,6 +121,15 @@ class OneVsRestMachine {
   static void lift(Index, Index, double*) {}
   static void lower(Index, Index, double*) {}
 
+  // The entries that move if a point whose projection is alpha moves a little (Python's Problem.face): those off their
+  // bounds.
+  static void face(const double* alpha, Index y, double C, Index m, bool* free) {
+    for (Index r = 0; r < m; ++r) {
+      const double beta = r == y ? alpha[r] : -alpha[r];
+      free[r] = beta > 0.0 && beta < Shape::most(C);
+    }
+  }
+
   // How far a variable may rise and fall.
   static double rise(double value, bool own, double C) { return own ? Shape::most(C) - value : -value; }
   static double fall(double value, bool own, double C) { return own ? value : Shape::most(C) + value; }

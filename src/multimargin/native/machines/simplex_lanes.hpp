@@ -62,9 +62,10 @@ MULTIMARGIN_INLINE Eight exact_root(const Classes& D, const Eight& C, const Eigh
   return theta;
 }
 
-// CrammerSinger::project for kRows rows. `work` has room for 2 m kRows values. (A template, because clones are.)
+// CrammerSinger::project for kRows rows, each with its own step. `work` has room for 2 m kRows values. (A template,
+// because clones are.)
 template <class Real>
-MULTIMARGIN_CLONES void project(const Real* G, Real step, const std::int32_t* y, const Real* C_of_rows, Index m,
+MULTIMARGIN_CLONES void project(const Real* G, const Real* step, const std::int32_t* y, const Real* C_of_rows, Index m,
                                 Real* alpha, Real* work) {
   const Eight C(C_of_rows), steps(step), zero(0.0), one(1.0), low(kFarAway), noise = Eight(kSmallest) * C;
   const Classes D(work), z(work + m * kRows);

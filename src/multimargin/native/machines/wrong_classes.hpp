@@ -124,6 +124,16 @@ class WrongClassMachine {
         if (r != y) row[r] += row[y];
   }
 
+  // The entries that move if a point whose projection is alpha moves a little (Python's Problem.face): those off their
+  // bounds, and with them the own one.
+  static void face(const double* alpha, Index y, double C, Index m, bool* free)
+    requires(!kSharesMean)
+  {
+    bool any = false;
+    for (Index r = 0; r < m; ++r) any |= free[r] = r != y && alpha[r] < 0.0 && alpha[r] > -Shape::most(C);
+    free[y] = any;
+  }
+
   // The violation of eight listed rows, given the largest gradient of a variable that may fall, the smallest of one
   // that may rise, and that of the own class, which may do both.
   static MULTIMARGIN_INLINE Eight worst(const Eight& top, const Eight& low, const Eight& own)

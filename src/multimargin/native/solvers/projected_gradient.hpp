@@ -64,9 +64,12 @@ class RowwiseBlock {
   void project(double rho, double* target) {
     std::copy(b_.alpha, b_.alpha + b_.q * b_.m, target);
     Index i = 0;
-    if constexpr (kTogether > 0)
+    if constexpr (kTogether > 0) {
+      double steps[kTogether];
+      std::fill_n(steps, kTogether, rho);
       for (; i + kTogether <= b_.q; i += kTogether)
-        Machine::project_together(b_.G + i * b_.m, rho, b_.y + i, b_.C + i, b_.m, target + i * b_.m, work_.data());
+        Machine::project_together(b_.G + i * b_.m, steps, b_.y + i, b_.C + i, b_.m, target + i * b_.m, work_.data());
+    }
     for (; i < b_.q; ++i) machine_.project(b_.G + i * b_.m, rho, b_.y[i], b_.C[i], b_.m, target + i * b_.m);
   }
 
@@ -91,11 +94,7 @@ class RowwiseBlock {
   }
 
  private:
-  // Rows that the machine can take at a time, in lanes; 0 if it cannot.
-  static constexpr Index kTogether = [] {
-    if constexpr (requires { Machine::kTogether; }) return Machine::kTogether;
-    return Index{0};
-  }();
+  static constexpr Index kTogether = kRowsTogether<Machine>;
 
   // The largest value(measures of row i, i) from row `first` on.
   template <class Row>
