@@ -87,8 +87,7 @@ class Grid:
         else:
             inverse, values = round(1 / self.scale), np.empty(len(integers), dtype=dtype)
             divides = inverse > 0 and self.scale == 1 / inverse
-            act, by = (np.divide, inverse) if divides else (np.multiply, self.scale)
-            act(integers, by, out=values, dtype=np.float64, casting="same_kind")
+            _core.from_grid(integers, inverse if divides else self.scale, divides, values)
         if not sp.issparse(whole):
             return values.reshape(whole.shape)
         return sp.csr_array((values, whole.indices, whole.indptr), shape=whole.shape)

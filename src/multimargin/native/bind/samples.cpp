@@ -144,6 +144,16 @@ void convert_to_grid(const AnyVector& x, double scale, const Array<S, 1>& out) {
   });
 }
 
+template <class S>
+void convert_from_grid(const Array<const S, 1>& whole, double by, bool divides,
+                       const nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>& out) {
+  nb::gil_scoped_release released;
+  require(length(out) == length(whole), "out: one value for each integer expected");
+  with_dtype(out, kDataTypes, [&]<class T>(std::type_identity<T>) {
+    from_grid(whole.data(), length(whole), by, divides, static_cast<T*>(out.data()));
+  });
+}
+
 // What there is for each type of small integers.
 template <class S>
 void bind_integers(nb::module_& m) {
@@ -151,6 +161,8 @@ void bind_integers(nb::module_& m) {
         "Dense samples scale * X (n, d), small integers kept as such; exact products.");
   m.def("to_grid", &convert_to_grid<S>, "x"_a.noconvert(), "scale"_a, "out"_a.noconvert(),
         "out[i] = round(x[i] / scale) of values on the grid.");
+  m.def("from_grid", &convert_from_grid<S>, "whole"_a.noconvert(), "by"_a, "divides"_a, "out"_a.noconvert(),
+        "out[i] = whole[i] / by if it divides, else whole[i] * by.");
 }
 
 }  // namespace

@@ -56,4 +56,16 @@ MULTIMARGIN_CLONES void to_grid(const T* x, Index count, double scale, S* out) {
     out[i] = static_cast<S>(static_cast<std::int32_t>((static_cast<double>(x[i]) * inverse + shift) - shift));
 }
 
+// The way back: out[i] = whole[i] * by, or whole[i] / by, in double and then rounded to T.
+template <class S, class T>
+MULTIMARGIN_CLONES void from_grid(const S* whole, Index count, double by, bool divides, T* out) {
+  if (divides) {
+#pragma omp simd
+    for (Index i = 0; i < count; ++i) out[i] = static_cast<T>(static_cast<double>(whole[i]) / by);
+  } else {
+#pragma omp simd
+    for (Index i = 0; i < count; ++i) out[i] = static_cast<T>(static_cast<double>(whole[i]) * by);
+  }
+}
+
 }  // namespace multimargin::samples
