@@ -144,7 +144,8 @@ def _add_array(found: Any, array: np.ndarray) -> None:
     # A checksum of each part, because it is several times faster than a hash of all bytes.
     rows = max(1, _BYTES_AT_ONCE // max(1, array.nbytes // max(1, len(array)))) if array.ndim else 1
     for first in range(0, len(array) if array.ndim else 0, rows):
-        found.update(zlib.crc32(array[first : first + rows].tobytes()).to_bytes(4, "little"))
+        part = np.ascontiguousarray(array[first : first + rows])
+        found.update(zlib.crc32(part.reshape(-1).view(np.uint8)).to_bytes(4, "little"))
     if not array.ndim:
         found.update(array.tobytes())
 
