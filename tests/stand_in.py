@@ -22,6 +22,9 @@ class StandIn:
     def support(self, reach=math.inf):
         return self.supports
 
+    def everyone(self):
+        return np.arange(self.n)
+
     def draw(self, k, rng):
         return rng.permutation(self.n)[:k]
 

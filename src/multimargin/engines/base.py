@@ -110,6 +110,9 @@ class Task:
     """What is to be solved: data, labels 0..m-1, one cost per sample, a kernel with an ``offset``.
 
     Each process of the team has a task with the samples that it holds; row numbers are its own.
+
+    A sample that is left out has no weight, is in no working set, and counts nothing in any measure. But its
+    row of G is kept, and so are its scores. Only ``CpuEngine`` in one process can leave samples out.
     """
 
     problem: Problem
@@ -121,6 +124,7 @@ class Task:
     start: tuple[IntArray, FloatArray] | None = None  # row numbers and feasible rows of alpha; None is zero
     bias: FloatArray | None = None  # start of a free bias; None is zero
     team: Team = SOLO  # who holds the samples
+    left_out: np.ndarray | None = None  # mask of samples that take no part; None if there are none
 
     @property
     def m(self) -> int:
@@ -133,6 +137,12 @@ class Task:
         if self.start is not None:
             ids, alpha[ids] = self.start
         return alpha
+
+
+def needs_all(task: Task, engine: str) -> None:
+    """Raise ``ValueError`` if the task leaves samples out: for engines that cannot do that."""
+    if task.left_out is not None:
+        raise ValueError(f"The engine {engine!r} cannot leave samples out; use 'cpu' in one process.")
 
 
 def is_late(deadline: float, team: Team) -> bool:
@@ -217,9 +227,13 @@ class Engine(ABC):
         With ``second_order`` the steepest pair, and those that gain most in a pair with one of the two.
         """
 
+    def everyone(self) -> IntArray:
+        """Ids of the samples that take part, ascending: all that were not left out."""
+        return np.arange(self.n)
+
     def draw(self, k: int, rng: np.random.Generator) -> IntArray:
         """``k`` different samples (all, if there are fewer) in random order."""
-        return rng.permutation(self.n)[:k]
+        return rng.permutation(self.everyone())[:k]
 
     @abstractmethod
     def largest_block(self) -> int:

@@ -31,6 +31,7 @@ from .base import (
     Selection,
     Task,
     is_late,
+    needs_all,
 )
 from .diagonal import TINY_DIAGONAL, exact_diagonal
 from .divergence import check_dual
@@ -47,6 +48,7 @@ class ReferenceEngine(Engine):
     dual: float = 0.0
 
     def __init__(self, task: Task, options: EngineOptions) -> None:
+        needs_all(task, self.name)
         self.task, self.options, self.problem, self.team = task, options, task.problem, task.team
         self.n, self.m, self.offset = len(task.y), task.m, task.offset
         self.profile = Profile()

@@ -329,7 +329,7 @@ class Run:
         """What ``polish`` and ``settle`` ask for: one more block, by coordinate descent. Whether it moved."""
         engine, most = self.engine, self.engine.largest_block()
         if engine.n <= self.method.polish:
-            W, eps = np.arange(engine.n), min(self.tol, _POLISH_EPS)
+            W, eps = engine.everyone(), min(self.tol, _POLISH_EPS)
         elif self.method.settle:
             eps = 0.5 * self.tol
             W = self._unsettled(eps, most)

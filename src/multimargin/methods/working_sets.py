@@ -243,21 +243,21 @@ class Growing(WorkingSet):
         return replace(self, most=size)
 
     def choose(self, engine: Engine, stop: str, tol: float, rng: np.random.Generator) -> Iterator[Choice]:
-        largest = min(engine.largest_block(), self.most or engine.n)
+        n = len(everyone := engine.everyone())
+        largest = min(engine.largest_block(), self.most or n)
         worst = engine.select(1, rank=self.rank, stop=stop, above=tol)
         if len(worst.ids) and not len(engine.support()):
-            size = min(engine.n if engine.n <= self.whole else self.start, largest)
-            W = np.arange(engine.n) if size == engine.n else np.sort(engine.draw(size, rng))
+            size = min(n if n <= self.whole else self.start, largest)
+            W = everyone if size == n else np.sort(engine.draw(size, rng))
             yield Choice(self._with_pair(engine, W), worst.violation, worst.gap)
-            if engine.n <= largest and len(engine.support()) > self.everyone * size:
-                yield Choice(np.arange(engine.n), worst.violation, worst.gap)
+            if n <= largest and len(engine.support()) > self.everyone * size:
+                yield Choice(everyone, worst.violation, worst.gap)
         while True:
             worst = engine.select(1, rank=self.rank, stop=stop, above=tol)
             if not len(worst.ids):
                 return
             new = self._newcomers(engine, stop, tol, largest)
-            support = engine.support(self.reach + worst.violation)
-            room = largest - len(new)
+            support, room = engine.support(self.reach + worst.violation), largest - len(new)
             if len(support) > room:
                 violators = engine.select(room, rank=self.rank, stop=stop, above=tol, among="support").ids
                 support = self._part(engine, violators, room, rng)
@@ -360,8 +360,8 @@ class Cyclic(FixedSize):
             worst = engine.select(1, rank="psi", stop=stop, above=tol)
             if not len(worst.ids):
                 return
-            for first in range(0, engine.n, self.q):
-                W = np.arange(first, min(first + self.q, engine.n))
+            for first in range(0, len(everyone := engine.everyone()), self.q):
+                W = everyone[first : first + self.q]
                 yield Choice(W, worst.violation, worst.gap if first == 0 else math.nan)
 
     def patience(self, n: int) -> int:
@@ -379,13 +379,13 @@ class Random(FixedSize):
     q: int = 10
 
     def choose(self, engine: Engine, stop: str, tol: float, rng: np.random.Generator) -> Iterator[Choice]:
-        size = min(self.q, engine.n)
+        size = min(self.q, len(everyone := engine.everyone()))
         while True:
             worst = engine.select(1, rank="psi", stop=stop, above=tol)
             if not len(worst.ids):
                 return
-            for step in range(math.ceil(engine.n / self.q)):
-                W = np.sort(rng.choice(engine.n, size, replace=False, shuffle=False))
+            for step in range(math.ceil(len(everyone) / self.q)):
+                W = np.sort(rng.choice(everyone, size, replace=False, shuffle=False))
                 yield Choice(W, worst.violation, worst.gap if step == 0 else math.nan)
 
     def patience(self, n: int) -> int:

@@ -1,5 +1,7 @@
 """The native engine."""
 
 from .engine import CpuEngine
+from .lasting import LastingEngine
+from .reached import Reached
 
-__all__ = ["CpuEngine"]
+__all__ = ["CpuEngine", "LastingEngine", "Reached"]

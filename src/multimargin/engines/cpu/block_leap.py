@@ -74,7 +74,7 @@ class BlockLeap:
 
     def may_pay(self, block: Block, done: int) -> bool:
         """Whether ``take`` is worth asking, before anything is known of the block's kernel."""
-        return done - self._taken_at >= self._due and block.movable <= _PART * self._state.n
+        return done - self._taken_at >= self._due and block.movable <= _PART * self._state.count
 
     def take(self, block: Block, eps: float, done: int, late: Callable[[], bool]) -> bool:
         """Solve the block to ``eps`` if the work that was ``done`` pays for it; whether it moved."""

@@ -231,7 +231,7 @@ class Blocks:
         if cache.peek(W).min() < 0:
             return None
         if np.count_nonzero(state.alpha) > _DENSE * state.alpha.size:
-            W = np.arange(state.n)
+            W = np.arange(state.n)[state.part()]
         return StoreBlock(**vars(self._block(W, self.rows.kept)), slots=cache.peek(W))
 
     def _whole_store(self, W: IntArray) -> Block | None:

@@ -28,6 +28,7 @@ from ..base import (
     Selection,
     Task,
     is_late,
+    needs_all,
 )
 from ..budget import Budget
 from ..diagonal import TINY_DIAGONAL, exact_diagonal
@@ -37,6 +38,7 @@ from .guests import Guests
 from .keeping import keeping_pays
 from .kernel_values import NativeValues, kernel_values
 from .leap import Leap, Means
+from .part_point import PartPoint
 from .row_store import RowStore
 from .solvers import Solvers
 from .state import State
@@ -63,28 +65,39 @@ class CpuEngine(Engine):
     def __init__(self, task: Task, options: EngineOptions) -> None:
         self.task, self.options, self.problem, self.team = task, options, task.problem, task.team
         self.shard = Shard(len(task.y), task.team)
+        if not self.shard.alone:
+            needs_all(task, f"{self.name} on several processes")
         self.guests = None if self.shard.alone else Guests(task, self.shard)
         self.n, self.m, self.offset = self.shard.n, task.m, task.offset
         self.profile = Profile()
         self._uniform = self.team.uniform and len(set(self.team.collect(options.n_threads))) == 1
         with self.profile.phase("memory"):
             self._make_rows(options)
-            self.diagonal = exact_diagonal(task, self.rows.diagonal())
-            if self.guests is not None:
-                self.guests.diagonal = self.diagonal
-            costs = SolvedCosts(task, self.diagonal)
-            self.state = State(task, options, costs, self.shard, self.guests)
-            self.solvers = Solvers(self.state, options, self.profile)
-            self.steps = Steps(self.state, options, self.profile)
-            self._make_blocks(options)
-            parts = self.solvers, self.steps, self._uniform
-            self._on_team = None if self.shard.alone else TeamImprove(self.state, *parts)
-            self._leap = Leap(self.state, self.diagonal) if options.leap else None
-            if self._leap is not None and self.n <= WHOLE_SAMPLES:
-                self.solvers.least_descent = min(self.solvers.least_descent, int(self._leap.next))
+            self._own_diagonal = self.rows.diagonal()
+            self._begin(task)
             if self.team.max(float(task.start is not None)):
                 with self.running():
                     self._refresh()
+
+    def _begin(self, task: Task) -> None:
+        """Make all that belongs to one fit: everything but the kernel rows."""
+        options = self.options
+        self.task = task
+        self.diagonal = exact_diagonal(task, self._own_diagonal)
+        if self.guests is not None:
+            self.guests.diagonal = self.diagonal
+        costs = SolvedCosts(task, self.diagonal)
+        self.state = State(task, options, costs, self.shard, self.guests)
+        self.solvers = Solvers(self.state, options, self.profile)
+        self.steps = Steps(self.state, options, self.profile)
+        self._make_blocks(options)
+        parts = self.solvers, self.steps, self._uniform
+        self._on_team = None if self.shard.alone else TeamImprove(self.state, *parts)
+        part = self.state.part()
+        self._part_point = None if isinstance(part, slice) else PartPoint(self.state, part)
+        self._leap = Leap(self._part_point or self.state, self.diagonal[part]) if options.leap else None
+        if self._leap is not None and self.n <= WHOLE_SAMPLES:
+            self.solvers.least_descent = min(self.solvers.least_descent, int(self._leap.next))
 
     def _make_rows(self, options: EngineOptions) -> None:
         self.values = kernel_values(self.task, options, self.shard, self.guests)
@@ -144,21 +157,30 @@ class CpuEngine(Engine):
     def support(self, reach: float = math.inf) -> IntArray:
         return self.state.support if math.isinf(reach) else self.state.unsettled(reach)
 
+    def everyone(self) -> IntArray:
+        return np.arange(self.n)[self.state.part()]
+
     def groups(self, ids: IntArray) -> np.ndarray:
         return self.state.groups(ids)
 
     @timed("selection")
     def pairs(self, most: int, second_order: bool = False) -> tuple[IntArray, IntArray]:
-        rows, shard = self.state.rows(), self.shard
+        rows, shard, ids = self.state.rows(), self.shard, self.everyone()
+        if len(ids) < self.n:
+            rows, shard = rows.take(ids), Shard(len(ids), self.team)
         up, down = self.problem.pairs(rows, 1 if second_order else most, shard)
-        if not second_order or not len(up):
-            return up, down
-        pair = np.concatenate([up, down])
-        own = shard.take(pair, self.diagonal[shard.mine(pair)[1]])
+        if second_order and len(up):
+            pair = np.concatenate([up, down])
+            curvature = self._curvature(ids[pair])[:, self.state.part()]
+            up, down = self.problem.gaining_pairs(rows, pair, curvature, most, shard)
+        return ids[up], ids[down]
+
+    def _curvature(self, pair: IntArray) -> FloatArray:
+        """The curvature along the pairs of each sample held here with either of the two."""
+        own = self.shard.take(pair, self.diagonal[self.shard.mine(pair)[1]])
         values = own[:, None] + self.diagonal - 2.0 * self.columns(pair).T
         least = TINY_DIAGONAL * self.task.team.max(float(self.diagonal.max(initial=0.0)))
-        curvature = np.asarray(np.maximum(values, least))
-        return self.problem.gaining_pairs(rows, pair, curvature, most, shard)
+        return np.asarray(np.maximum(values, least))
 
     @timed("kernel rows")
     def columns(self, ids: IntArray) -> FloatArray:
@@ -216,7 +238,10 @@ class CpuEngine(Engine):
         if leap is None:
             return False
         done, memory = self.solvers.work, self.rows.budget.finisher_bytes
-        means, moved = Means(done, memory, self.columns, self.place, late), False
+        point = self._part_point
+        columns = self.columns if point is None else point.columns(self.columns)
+        place = self.place if point is None else point.mover(self.place)
+        means, moved = Means(done, memory, columns, place, late), False
         if leap.is_due(tol, means):
             self._complete_gradient()
             moved = leap.take(tol, means)
@@ -299,22 +324,26 @@ class CpuEngine(Engine):
     @timed("selection")
     def centre(self) -> None:
         self._complete_gradient()
-        self.shift(np.array([self.problem.centre(self.state.rows(), self.task.team)]))
+        rows = self.state.rows().take(self.state.part())
+        self.shift(np.array([self.problem.centre(rows, self.task.team)]))
 
     def best_bias(self, most: float = math.inf) -> None:
         self._complete_gradient()
-        S = self.state.scores(slice(None))
-        change = self.problem.best_bias(S, self.task.y, self.task.C, self.bias, self.task.team) - self.bias
+        part, task = self.state.part(), self.task
+        S = self.state.scores(part)
+        change = self.problem.best_bias(S, task.y[part], task.C[part], self.bias, task.team) - self.bias
         self.shift(np.clip(change, -most, most))
 
     def balance(self) -> bool:
-        alpha = balanced(self.problem, self.state.alpha, self.task.y, self.state.C, self.task.team)
-        if alpha is not None:
-            self.place(alpha)
-        return alpha is not None
+        alpha, _, y, C = self.state.rows().take(self.state.part())
+        found = balanced(self.problem, alpha, y, C, self.task.team)
+        if found is not None:
+            self.place(self.state.whole(found))
+        return found is not None
 
     def zero_sums(self) -> None:
-        self.place(with_zero_sums(self.problem, self.state.alpha, self.task.y, self.state.C, self.task.team))
+        alpha, _, y, C = self.state.rows().take(self.state.part())
+        self.place(self.state.whole(with_zero_sums(self.problem, alpha, y, C, self.task.team)))
         self.best_bias()
 
     # -- certify -------------------------------------------------------------------------------------

@@ -63,18 +63,30 @@ _PRODUCTS = 1.5  # of F with all classes per step; that of its transpose is spar
 
 
 class Point(Protocol):
-    """A problem and a point of it: all samples of a fit, or those of a block (``block_leap.py``)."""
+    """A problem and a point of it.
+
+    It has all samples of a fit, those that take part (``part_point.py``), or those of a block
+    (``block_leap.py``).
+    """
 
     problem: Problem
     shard: Shard
     team: Team
     m: int
-    y: LabelArray
-    C: FloatArray
-    alpha: FloatArray
     G: FloatArray
     dual: float
-    bias: FloatArray
+
+    @property
+    def y(self) -> LabelArray: ...
+
+    @property
+    def C(self) -> FloatArray: ...  # noqa: N802  (the name of the formulas)
+
+    @property
+    def alpha(self) -> FloatArray: ...
+
+    @property
+    def bias(self) -> FloatArray: ...
 
     def select(self, k: int, rank: str, stop: str, above: float, among: str, even: bool) -> Selection: ...
 

@@ -37,7 +37,7 @@ _FIXED_POINT_ERROR = 0.5 / 65535
 _AT_ONCE = 4096  # samples of other processes: messages do not grow with n
 
 
-class _Known(NamedTuple):
+class Known(NamedTuple):
     """What the last proof has found."""
 
     rows: IntArray  # of the samples held here
@@ -53,7 +53,7 @@ class Proof:
         self.state, self.rows, self.watch, self.profile = state, rows, watch, profile
         self._per_length = value_error(rows.values) + _UNIT * (_core.SUMMED_ROWS + 2)
         self._length = np.zeros(state.m)  # L
-        self._known: _Known | None = None
+        self._known: Known | None = None
 
     def add(self, delta: FloatArray) -> None:
         """G has been changed by the steps ``delta``, one row per sample."""
@@ -63,6 +63,14 @@ class Proof:
         """G is no longer the sum of known steps."""
         self._length[:] = math.inf
 
+    def go_on(self, length: FloatArray, known: Known | None) -> None:
+        """Go on from what another proof knew of the point at which the fit starts."""
+        self._length, self._known = length.copy(), known
+
+    def knows(self) -> tuple[FloatArray, Known | None]:
+        """What ``go_on`` needs: L, those steps included whose rows of G are not kept, and the last proof."""
+        return self._length + (0.0 if self.watch is None else self.watch.length()), self._known
+
     def saw_all(self) -> None:
         """All rows of G are exact."""
         self._length[:] = 0.0
@@ -70,8 +78,7 @@ class Proof:
 
     def error(self) -> float:
         """A bound of the error of every entry of G that is up to date."""
-        length = self._length + (0.0 if self.watch is None else self.watch.length())
-        return self._per_length * float(length.max(initial=0.0))
+        return self._per_length * float(self.knows()[0].max(initial=0.0))
 
     def undecided(self) -> IntArray | None:
         """The samples held here whose rows must be computed, by their numbers; None if all of them."""
@@ -80,7 +87,10 @@ class Proof:
             return None
         slack = np.empty(state.shard.count)
         state.slack(np.arange(len(slack)), slack)
-        return np.flatnonzero(~(slack > error) | state.is_support_here)
+        matters = ~(slack > error) | state.is_support_here
+        if state.task.left_out is not None:
+            matters &= ~state.task.left_out
+        return np.flatnonzero(matters)
 
     def scores(self, here: IntArray | None) -> FloatArray:
         """The scores of the samples ``here``, in float64; of all samples held here if None."""
@@ -93,7 +103,7 @@ class Proof:
         if S is None:
             S = self._sums(support, coef, here)
         if here is not None:
-            self._known = _Known(here, S.copy(), support, coef)
+            self._known = Known(here, S.copy(), support, coef)
         return S
 
     def _support(self) -> tuple[IntArray, FloatArray]:
@@ -105,7 +115,7 @@ class Proof:
         return support, np.concatenate([np.empty((0, state.m)), *parts])
 
     def _from_known(
-        self, here: IntArray, known: _Known, support: IntArray, coef: FloatArray
+        self, here: IntArray, known: Known, support: IntArray, coef: FloatArray
     ) -> FloatArray | None:
         """The same by what has moved since the last proof; None if that is no less work."""
         moved = np.union1d(known.support, support)

@@ -276,7 +276,7 @@ class Solvers:
 
     def _most_work(self, block: Block, alone: bool) -> int:
         """What one descent may take; ``alone`` says that no other method would finish the block."""
-        whole = block.movable == self.state.n and alone
+        whole = block.movable == self.state.count and alone
         most = max(self.work, self.least_descent) * (work.WHOLE_PROBLEM if whole else 1)
         since = self.work - self._work_at_leap
         return int(min(most, max(self.pause_at - self.work, 0.5 * since, self.least_descent)))

@@ -57,6 +57,8 @@ class State:
         self.y, self.n, self.m = task.y, shard.n, task.m
         self.costs, self.C = costs, costs.solved
         self.alpha = task.alpha()
+        if task.left_out is not None and self.alpha[task.left_out].any():
+            raise ValueError("A sample that is left out has no weight, but the start gives it some.")
         self.bias = np.zeros(self.m) if task.bias is None else task.bias
         self.ridge = self.problem.ridge(task.C)
         self.G = self.bias - self.problem.target(task.y)  # at alpha = 0; see ``take_scores``
@@ -65,6 +67,8 @@ class State:
         self._psi, self._gain = np.zeros(shard.count), np.zeros(shard.count)
         self._here = slice(shard.first, shard.first + shard.count)
         self._ids = np.arange(self._here.start, self._here.stop)
+        # Those held here that take part, by their numbers; None if all do.
+        self._part = None if task.left_out is None else np.flatnonzero(~task.left_out)
         self._find_support()
 
     # -- the support vectors -------------------------------------------------------------------------
@@ -77,7 +81,8 @@ class State:
         if self._lists is None:
             support, is_support = np.flatnonzero(self._is_support), self._is_support[self._here]
             own = support if self.shard.alone else np.flatnonzero(is_support)
-            self._lists = _Lists(support, own, np.flatnonzero(~is_support))
+            rest = ~is_support if self._part is None else ~(is_support | self.task.left_out)
+            self._lists = _Lists(support, own, np.flatnonzero(rest))
         return self._lists
 
     @property
@@ -115,6 +120,23 @@ class State:
         """The samples held here as the machine sees them, with the costs to solve with or others."""
         return DualRows(self.alpha, self.G, self.y, self.C if C is None else C)
 
+    def part(self) -> IntArray | slice:
+        """The samples held here that take part, by their numbers."""
+        return slice(None) if self._part is None else self._part
+
+    @property
+    def count(self) -> int:
+        """How many samples of all processes take part."""
+        return self.n if self._part is None else len(self._part)
+
+    def whole(self, alpha: FloatArray) -> FloatArray:
+        """Rows of alpha of all samples held here, from those of the samples that take part."""
+        if self._part is None:
+            return alpha
+        every = np.zeros_like(self.alpha)
+        every[self._part] = alpha
+        return every
+
     def named(self, W: IntArray) -> DualRows:
         """The rows of samples of all processes, which are guests."""
         if self.guests is None:
@@ -142,12 +164,12 @@ class State:
 
         A sample at a capped cost may grow. Near zero the share of the capped cost is the stricter one.
         """
-        self._measure(None)
+        self._measure(self._part)
         if not self.costs.are_capped:
             return self._psi, self._gain
-        psi, gap = np.empty_like(self._psi), np.empty_like(self._gain)
+        psi, gap = np.zeros_like(self._psi), np.zeros_like(self._gain)
         name, C = self.problem.name, self.costs.asked
-        _core.measure(name, self.G, self.alpha, self.y, C, None, psi, gap, self.n_threads)
+        _core.measure(name, self.G, self.alpha, self.y, C, self._part, psi, gap, self.n_threads)
         return np.maximum(psi, self._psi), gap
 
     def select(
@@ -158,7 +180,7 @@ class State:
             found = self._select(near, k, rank, stop, above, even)
             if found.violation > above:
                 return found
-        ids: IntArray | None = None
+        ids = self._part
         if among not in ("all", "near"):
             ids = {"support": self._listed().own, "rest": self._listed().rest}[among]
         found = self._select(ids, k, rank, stop, above, even, seen)
@@ -176,7 +198,10 @@ class State:
         even: bool,
         seen: bool = False,
     ) -> Selection:
-        """Select among samples with these numbers here, all samples if None."""
+        """Select among samples with these numbers here, all samples if None.
+
+        The gap is known if ids are those that take part.
+        """
         if ids is not None and not len(ids) and self.shard.alone:
             return Selection(np.empty(0, dtype=np.int64), 0.0, math.nan, 0)
         if not seen:
@@ -195,7 +220,7 @@ class State:
         return Selection(
             self._evenly(among, score, y, k, most) if even else self.team.top(among, score, k, most),
             float(looks[:, 0].max()),
-            float(looks[:, 1].sum()) if ids is None else math.nan,
+            float(looks[:, 1].sum()) if ids is self._part else math.nan,
             int(looks[:, 2].sum()),
         )
 
@@ -222,7 +247,7 @@ class State:
 
     def eps(self, aim: Aim, measure: str, block: Block) -> float:
         """How exactly to solve a block, in the solver's own measure."""
-        return aim.eps(self.problem, measure, block, self.n, self.measures)
+        return aim.eps(self.problem, measure, block, self.count, self.measures)
 
     def raise_costs(self) -> FloatArray | None:
         """Raise capped costs; the point to go on from, None if nothing was raised."""
@@ -278,6 +303,13 @@ class State:
         step = max(1, _VALUES_AT_ONCE // self.m)
         return (slice(first, first + step) for first in range(0, count, step))
 
+    def _places(self) -> Iterator[slice | IntArray]:
+        """The samples held here that take part, some at a time."""
+        if self._part is None:
+            yield from self._parts(self.shard.count)
+        else:
+            yield from (self._part[some] for some in self._parts(len(self._part)))
+
     def sums(self) -> FloatArray:
         """Σ_i α_i."""
         return self.team.sum(self.alpha.sum(axis=0))
@@ -299,8 +331,8 @@ class State:
         (psi, gap), C = self._measure_asked(), self.costs.asked
         closeness = self.problem.closeness(psi, gap, C)
         primal = sum(
-            self.problem.primal(self.alpha[part], self.scores(part), self.bias, self.y[part], C[part])
-            for part in self._parts(self.shard.count)
+            self.problem.primal(self.alpha[at], self.scores(at), self.bias, self.y[at], C[at])
+            for at in self._places()
         )
         return Certificate(
             violation=self.team.max(float(psi.max(initial=0.0)) / self.problem.kappa),

@@ -26,7 +26,7 @@ from ...run.profile import Profile
 from ...system.shard import Shard
 from ...system.team import SOLO, Team
 from ...system.typing import FloatArray, IntArray
-from ..base import Counts, EngineOptions, Improvement, Task
+from ..base import Counts, EngineOptions, Improvement, Task, needs_all
 from ..cpu import CpuEngine
 from ..cpu.state import State
 from ..cpu.steps import Steps
@@ -39,6 +39,7 @@ class ColumnsEngine(CpuEngine):
     name: ClassVar[str] = "columns"
 
     def __init__(self, task: Task, options: EngineOptions) -> None:
+        needs_all(task, self.name)
         super().__init__(_whole(task), options)
         self.team = task.team  # its ranks decide together; each has all samples, as in one process
         self._uniform = self.team.uniform and len(set(self.team.collect(options.n_threads))) == 1
