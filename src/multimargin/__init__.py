@@ -10,6 +10,7 @@ from .system import wait_policy  # noqa: F401  (first: it loads the native modul
 
 from . import _old_paths, kernels  # noqa: F401
 from .estimators.kernel_svc import KernelSVC
+from .estimators.kernel_svc_cv import KernelSVCCV
 from .estimators.linear_svc import LinearSVC
 from .methods.decomposition import Decomposition
 from .solution import Solution, Status, Trace
@@ -20,6 +21,7 @@ __version__ = version("multimargin")
 __all__ = [
     "Decomposition",
     "KernelSVC",
+    "KernelSVCCV",
     "LinearSVC",
     "Solution",
     "Status",

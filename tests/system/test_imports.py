@@ -23,6 +23,7 @@ ROOMS = [
     ("inner",),
     ("engines",),
     ("methods", "linear"),
+    ("selection",),
     ("estimators",),
     ("package",),  # __init__.py and the modules that only give public or old names
 ]

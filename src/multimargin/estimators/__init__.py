@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .kernel_svc import KernelSVC
+from .kernel_svc_cv import KernelSVCCV
 from .linear_svc import LinearSVC
 
-__all__ = ["KernelSVC", "LinearSVC"]
+__all__ = ["KernelSVC", "KernelSVCCV", "LinearSVC"]

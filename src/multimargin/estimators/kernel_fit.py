@@ -10,11 +10,13 @@ from ..engines import EngineOptions, Setting
 from ..engines.base import Engine, Task
 from ..engines.diagonal import kernel_diagonal
 from ..methods.bias import proximal_weight
+from ..methods.decomposition import Decomposition
 from ..problems import PROBLEMS
 from ..run.monitor import Monitor
 from ..solution import Solution
 from ..system.memory import cache_bytes
 from ..system.shard import Shard
+from ..system.team import SOLO, Team
 from ..system.threads import effective_threads
 from ..system.typing import FloatArray
 from .attributes import ModelMaker
@@ -48,18 +50,11 @@ class KernelFit(KernelParameters):
             offset = proximal_weight(kernel_diagonal(kernel, X, team), C, len(labels), team)
         return Task(problem, kernel, X, y, C, offset, start, bias if kind == "free" else None, team)
 
-    def _solve(
-        self, setting: Setting, task: Task, model: ModelMaker, X: Any, y: Any
-    ) -> tuple[Solution, dict[str, Any] | None]:
-        """The solution, and the model if it could only be made while the engine was there."""
-        method = self._method()
-        seed = task.team.agree(self._seed())
-        solver = self.solver if isinstance(self.solver, str) else repr(self.solver)
-        checkpoint = open_checkpoint(self.checkpoint, model, solver, seed)
-        seed = seed if checkpoint is None else checkpoint.seed
-        options = EngineOptions(
-            effective_threads(self.n_threads, task.team.core_share),
-            cache_bytes(self.cache_size, model.shard.n, task.team),
+    def _engine_options(self, method: Decomposition, n: int, seed: int, team: Team = SOLO) -> EngineOptions:
+        """How an engine may use the machine for a fit to ``n`` samples."""
+        return EngineOptions(
+            effective_threads(self.n_threads, team.core_share),
+            cache_bytes(self.cache_size, n, team),
             method.block_share,
             self.dtype,
             bool(self.shrinking),
@@ -71,6 +66,17 @@ class KernelFit(KernelParameters):
             self._kind_of_bias() == "free",
             self.tol,
         )
+
+    def _solve(
+        self, setting: Setting, task: Task, model: ModelMaker, X: Any, y: Any
+    ) -> tuple[Solution, dict[str, Any] | None]:
+        """The solution, and the model if it could only be made while the engine was there."""
+        method = self._method()
+        seed = task.team.agree(self._seed())
+        solver = self.solver if isinstance(self.solver, str) else repr(self.solver)
+        checkpoint = open_checkpoint(self.checkpoint, model, solver, seed)
+        seed = seed if checkpoint is None else checkpoint.seed
+        options = self._engine_options(method, model.shard.n, seed, task.team)
         engine: Engine
         made: dict[str, Any] | None = None
 

@@ -13,7 +13,7 @@ from ..methods.decomposition import Decomposition
 from ..solution import TraceRow
 from ..system.shard import Shard
 from ..system.threads import effective_threads
-from ..system.typing import FloatArray
+from ..system.typing import Data, FloatArray
 from .attributes import EVERYWHERE, ModelMaker, intercept
 from .base import margins
 from .callbacks import with_callbacks
@@ -311,7 +311,10 @@ class KernelSVC(LabelNoiseMixin, KernelFit):
             The largest score is the predicted class.
         """
         self._check_has_model()
-        X = new_data(self, self._kernel, X)
+        return self._margins(new_data(self, self._kernel, X))
+
+    def _margins(self, X: Data) -> FloatArray:
+        """``decision_function`` of checked samples."""
         if self._scorer.coef is not self.dual_coef_:
             self._prepare_scorer()
         return margins(self._scorer(X, effective_threads(self.n_threads))) + self.intercept_

@@ -28,7 +28,7 @@ class Progress:
         self._start = time.perf_counter()
         self._last = 0.0
         self._row: TraceRow | None = None
-        self._bar: Any = _make_bar(name) if verbose == 1 else None
+        self._bar: Any = make_bar(name, 100, _FORMAT) if verbose == 1 else None
         self._ended = threading.Event()
         self._ticker = threading.Thread(target=self._tick, daemon=True)
 
@@ -96,10 +96,10 @@ class Progress:
             self._bar.close()
 
 
-def _make_bar(name: str) -> Any:
+def make_bar(name: str, total: int, bar_format: str) -> Any:
     """Return a bar of tqdm, or None if the extra "progress" is not installed."""
     try:
         from tqdm.auto import tqdm  # only now: importing it takes longer than a small fit
     except ImportError:
         return None
-    return tqdm(total=100, desc=name, bar_format=_FORMAT)
+    return tqdm(total=total, desc=name, bar_format=bar_format)

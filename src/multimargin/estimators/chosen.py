@@ -1,0 +1,119 @@
+"""Prediction by the point that a search has chosen, and probabilities from its scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..selection.temperature import log_probabilities
+from ..system.typing import FloatArray
+from .fold_model import Scorer, evaluate
+from .kernel_svc import KernelSVC
+from .keywords import ForeignKeywords
+from .samples import new_data
+
+
+class ChosenModel(ForeignKeywords, ClassifierMixin, BaseEstimator):
+    """The base of ``KernelSVCCV``: what it does with the best point once that is fitted."""
+
+    scoring: Any
+    refit: bool | str
+    classes_: np.ndarray
+    scorer_: Scorer | dict[str, Scorer]
+    best_estimator_: KernelSVC
+    temperature_: float
+
+    def _best(self) -> KernelSVC:
+        check_is_fitted(self)
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError(f"{type(self).__name__} was fitted with refit=False: it has no model.")
+        return self.best_estimator_
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Scores of every class by the best point, as :meth:`KernelSVC.decision_function`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            New data, or (n_samples, n_training_samples) kernel values.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, m) or (n_samples,)
+            The largest score is the predicted class.
+        """
+        best = self._best()
+        return best._margins(new_data(self, best._kernel, X))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class with the largest score.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            New data, or (n_samples, n_training_samples) kernel values.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Predicted labels; the smallest in a tie.
+        """
+        scores = self.decision_function(X)
+        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Logarithms of ``predict_proba``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            New data, or (n_samples, n_training_samples) kernel values.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, m)
+            One column per class, in the order of ``classes_``.
+        """
+        return log_probabilities(self.decision_function(X), self.temperature_)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities of every class; the most probable one is what ``predict`` returns.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            New data, or (n_samples, n_training_samples) kernel values.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, m)
+            One column per class, in the order of ``classes_``.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The score that decided the search, of the best point.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data, or kernel values.
+        y : array-like of shape (n_samples,)
+            True labels.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights of the samples.
+
+        Returns
+        -------
+        score : float
+            Its value; the accuracy unless ``scoring`` says otherwise.
+        """
+        self._best()
+        if self.scoring is None:
+            return float(super().score(X, y, sample_weight))
+        scorer = self.scorer_[str(self.refit)] if isinstance(self.scorer_, dict) else self.scorer_
+        return evaluate(scorer, self, X, y, sample_weight)

@@ -1,0 +1,1 @@
+"""Cross-validation over a grid, with kernel values that all fits share."""

@@ -1,0 +1,149 @@
+"""The fits of one kernel: all costs and all folds, by one engine that keeps the kernel rows.
+
+A fold is the whole problem without the samples of its test set, which have no weight and are in no working
+set. But their rows of the gradient are kept up to date, so that it has their out-of-fold scores in the end.
+
+A fit starts from the nearest solution that is known:
+
+    the same fold at a smaller C    with α scaled by the ratio of the two C: once C is large, bounded
+                                    variables grow in proportion to it, and scores scale without any kernel
+                                    value. If no sample is bounded, α is the solution for every larger C.
+    the fold that was fitted last   at the same C or a smaller one, without the samples that are now left out
+    nothing                         from zero
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..engines import EngineOptions
+from ..engines.base import Task
+from ..engines.cpu import LastingEngine, Reached
+from ..methods.decomposition import Decomposition
+from ..run.monitor import Monitor
+from ..solution import Solution
+from ..system.typing import FloatArray, IntArray
+
+_MOST_PLACES = 16  # folds whose last solution is kept
+_BOUNDED = 2  # what ``Problem.group`` says of a bounded sample
+_ROUNDING = 1e-12  # of C_i: a start that is made feasible may differ by so much without a kernel row
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Who trains, who is tested, and what each sample costs if C is 1."""
+
+    left_out: np.ndarray | None  # mask; None if all samples take part
+    test: IntArray
+    unit: FloatArray
+
+
+class Fitted(NamedTuple):
+    """One certified fit."""
+
+    solution: Solution
+    scores: FloatArray  # of the test samples, a column per class; one column for c-svc
+    seconds: float
+    rows: int  # kernel rows that had to be computed
+
+
+class _Place(NamedTuple):
+    """Where a fit has ended."""
+
+    C: float
+    reached: Reached
+    bias: FloatArray
+    bounded: bool  # whether some sample is at its bound
+
+
+class KernelFits:
+    """Fits one problem after another with the same kernel.
+
+    Parameters
+    ----------
+    task : Task
+        The problem at its smallest costs, which decide the offset of a free bias.
+    largest : ndarray
+        The largest costs that will be asked for: they decide the precision of kernel rows.
+    folds : sequence of Fold
+        The problems.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        largest: FloatArray,
+        folds: Sequence[Fold],
+        method: Decomposition,
+        options: EngineOptions,
+    ) -> None:
+        self.task, self.folds, self.method, self.options = task, folds, method, options
+        self.engine = LastingEngine(replace(task, C=largest), options)
+        self._places: dict[int, _Place] = {}
+        self._last: int | None = None  # the fold that was fitted last
+
+    def fit(self, C: float, fold: int) -> Fitted:
+        """Solve a fold, certified to the tolerance."""
+        begin, rows = time.perf_counter(), self.engine.counts().rows
+        self._begin(C, fold)
+        monitor = Monitor()
+        monitor.trace.info["solver"] = "auto"
+        solution = self.method.run(
+            self.engine,
+            monitor,
+            tol=self.options.tol,
+            rng=np.random.default_rng(self.options.seed),
+            free_bias=self.options.free_bias,
+        )
+        solution.judge_gap()
+        scores = self.engine.scores(self.folds[fold].test)
+        self._keep(C, fold)
+        computed = self.engine.counts().rows - rows
+        return Fitted(solution, scores, time.perf_counter() - begin, computed)
+
+    def _begin(self, C: float, fold: int) -> None:
+        """Give the engine its next problem and a start."""
+        left_out, unit = self.folds[fold].left_out, self.folds[fold].unit
+        task, near = replace(self.task, C=C * unit, left_out=left_out), self._near(C, fold)
+        if near is None:
+            self.engine.another(task)
+            return
+        reached, bias = near
+        alpha = reached.alpha.copy()
+        if left_out is not None:
+            alpha[left_out] = 0.0
+        alpha = task.problem.shrink_into(alpha, task.y, task.C)
+        ids = np.flatnonzero(alpha.any(axis=1))
+        task = replace(task, start=(ids, alpha[ids]), bias=bias if self.options.free_bias else None)
+        self.engine.another(task, _rounded(reached, alpha, task.C))
+
+    def _near(self, C: float, fold: int) -> tuple[Reached, FloatArray] | None:
+        """The nearest point that is known, and its bias."""
+        for number in (fold, self._last):
+            place = None if number is None else self._places.get(number)
+            if place is not None and place.C <= C:
+                scale = C / place.C if place.bounded else 1.0
+                return (place.reached if scale == 1.0 else place.reached.scaled(scale)), place.bias
+        return None
+
+    def _keep(self, C: float, fold: int) -> None:
+        """Keep the point that was reached, for later fits."""
+        task, reached = self.engine.task, self.engine.reached()
+        support = np.flatnonzero(reached.alpha.any(axis=1))
+        groups = task.problem.group(reached.alpha[support], task.y[support], task.C[support])
+        if len(self._places) >= _MOST_PLACES and fold not in self._places:
+            del self._places[next(reversed(self._places))]
+        bounded = bool((groups == _BOUNDED).any())
+        self._places[fold] = _Place(C, reached, self.engine.bias.copy(), bounded)
+        self._last = fold
+
+
+def _rounded(reached: Reached, alpha: FloatArray, C: FloatArray) -> Reached:
+    """The same point, with rows of ``alpha`` where these differ by rounding alone."""
+    same = np.abs(reached.alpha - alpha).max(axis=1) <= _ROUNDING * C
+    return replace(reached, alpha=np.where(same[:, None], alpha, reached.alpha))
