@@ -1,4 +1,4 @@
-"""KernelSVCCV: every point as independent fits find it, with folds of all kinds; what is shared and dropped."""
+"""KernelSVCCV: every point as independent fits find it, whatever the folds; what is shared and dropped."""
 
 import numpy as np
 import pytest
@@ -108,9 +108,7 @@ def test_weights_like_independent_fits(class_weight, overlap):
     search.fit(X, y, sample_weight=weight)
     for k, C in enumerate([0.1, 1.0]):
         alone = KernelSVC(C=C, gamma=0.1, class_weight=class_weight)
-        expected = [
-            alone.fit(X[a], y[a], weight[a]).score(X[b], y[b], weight[b]) for a, b in cv.split(X, y)
-        ]
+        expected = [alone.fit(X[a], y[a], weight[a]).score(X[b], y[b], weight[b]) for a, b in cv.split(X, y)]
         np.testing.assert_allclose(split_scores(search, k), expected, atol=4 / 100)
         assert abs(search.cv_results_["mean_test_score"][k] - np.mean(expected)) < 0.01
     best = KernelSVC(**search.best_params_, class_weight=class_weight).fit(X, y, weight)

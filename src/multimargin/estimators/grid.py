@@ -18,7 +18,7 @@ from .costs import class_factors, sample_costs
 from .validation import check_integer, check_number
 
 WITH_GAMMA = ("rbf", "poly", "sigmoid", "laplacian")
-_DEFAULT_GAMMAS, _FACTOR = 5, 4.0  # values around "scale", and the factor between two of them
+_DEFAULT_GAMMAS, _FACTOR = 3, 4.0  # values around "scale", and the factor between two of them
 _LEAST_C, _MOST_C = 0.1, 1000.0  # of a number of costs
 
 

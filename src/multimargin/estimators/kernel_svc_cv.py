@@ -44,7 +44,7 @@ class KernelSVCCV(ChosenModel):
         Costs to try; a number k stands for k values from 0.1 to 1000, evenly on a logarithmic scale.
     gammas : int, sequence of float or None, default=None
         Coefficients of the kernel to try; a number k stands for k values by factors of 4 around "scale", and
-        None for 5 of them. "scale" and "auto" may be among the values. They are computed from all training
+        None for 3 of them. "scale" and "auto" may be among the values. They are computed from all training
         rows, not from those of each fold. Only for the kernels "rbf", "poly", "sigmoid" and "laplacian".
     kernel : str, callable or kernel object, default="rbf"
         As for :class:`KernelSVC`. A kernel object has a gamma of its own.

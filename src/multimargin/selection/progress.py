@@ -6,8 +6,11 @@ import sys
 import time
 from typing import Any
 
+import numpy as np
+
 from ..run.estimate import in_words
 from ..run.progress import make_bar
+from ..system.typing import FloatArray
 
 _FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt} of {total_fmt} fits, {elapsed}{postfix}"
 
@@ -31,10 +34,13 @@ class SearchProgress:
             self._bar.set_postfix_str(self._left(), refresh=False)
             self._bar.update(fits)
 
-    def point(self, params: dict[str, Any], words: str) -> None:
-        """Nothing more is to be done for a point."""
+    def point(self, params: dict[str, Any], dropped: bool, scores: FloatArray | None) -> None:
+        """Nothing more is to be done for a point, which has these scores; NaN where it was dropped."""
         if not self._verbose or self._bar is not None:
             return
+        words = "dropped" if dropped else "done"
+        if scores is not None:
+            words += f", score {scores[: np.count_nonzero(~np.isnan(scores)) or 1].mean():.4f}"
         named = ", ".join(f"{name}={value:.4g}" for name, value in params.items())
         seconds = time.perf_counter() - self._start
         sys.stderr.write(

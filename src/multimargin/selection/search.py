@@ -101,12 +101,10 @@ class Search:
                 results.dropped[point] = True
                 self.progress.step(left)
                 break
-        words = "dropped" if results.dropped[point] else "done"
         if scores is not None:
             results.bound[point] = self.dropping.bound(scores)
             self._compare(point, scores, kept)
-            words += f", {self.by} {np.nanmean(scores):.4f}"
-        self.progress.point(self.params[point], words)
+        self.progress.point(self.params[point], results.dropped[point], scores)
 
     def _fit(self, point: int, fold: int, C: float, fits: KernelFits) -> Fitted:
         fitted = fits.fit(C, fold)
