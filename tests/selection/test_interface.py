@@ -64,6 +64,17 @@ def test_best_estimator_is_a_model_of_its_own(wine):
     np.testing.assert_array_equal(back.predict_proba(X), search.predict_proba(X))
 
 
+def test_a_single_point_is_fitted_to_all_rows_first(wine, monkeypatch):
+    X, y = wine
+    fit, seen = KernelFits.fit, []
+    monkeypatch.setattr(KernelFits, "fit", lambda self, C, fold: seen.append(fold) or fit(self, C, fold))
+    search = KernelSVCCV(Cs=[5.0], gammas=[0.05], cv=3).fit(X, y)
+    assert seen == [3, 0, 1, 2]
+    alone = KernelSVC(C=5.0, gamma=0.05).fit(X, y)
+    np.testing.assert_allclose(search.decision_function(X), alone.decision_function(X), atol=0.01)
+    np.testing.assert_array_equal(search.best_estimator_.support_, alone.support_)
+
+
 def test_defaults_cover_a_grid_around_scale(wine):
     X, y = wine
     search = KernelSVCCV().fit(X, y)

@@ -215,15 +215,17 @@ class KernelSVCCV(ChosenModel):
             by,
             Dropping(self.drop, largest_score(self._deciding_score(by))),
             SearchProgress(len(grid) * len(folds), int(self.verbose)),
+            len(grid) == 1 and bool(self.refit),
         )
         search.run(self.on_interrupt == "keep")
         self._store_results(search, rows.labels, scorers, by)
         if by is not None and self.refit:
-            kernel = search.best // len(Cs)
-            last = search.last
-            fits = last[1] if last is not None and last[0] == kernel else fits_of(gammas[kernel])
-            fitted = fits.fit(self.best_params_["C"], len(folds))
-            self._store_best(fitted, fits, rows, len(y), maker.factors(np.ones(len(rows.y), dtype=bool)))
+            fitted, kernel = search.refitted, search.best // len(Cs)
+            if fitted is None:
+                last = search.last
+                fits = last[1] if last is not None and last[0] == kernel else fits_of(gammas[kernel])
+                fitted = fits.fit(self.best_params_["C"], fits.whole)
+            self._store_best(fitted, rows, len(y), maker.factors(np.ones(len(rows.y), dtype=bool)))
             scores = np.concatenate(search.out_of_fold)
             tested = np.concatenate([fold.test for fold in folds])
             self.temperature_ = fit_temperature(scores, rows.y[tested], rows.weight[tested])
@@ -322,11 +324,9 @@ class KernelSVCCV(ChosenModel):
                 ConvergenceWarning,
             )
 
-    def _store_best(
-        self, fitted: Fitted, fits: KernelFits, rows: Rows, given: int, factors: FloatArray
-    ) -> None:
+    def _store_best(self, fitted: Fitted, rows: Rows, given: int, factors: FloatArray) -> None:
         """Make a fitted ``KernelSVC`` of the solution for all rows."""
-        best, solution, task = self._svc(**self.best_params_), fitted.solution, fits.engine.task
+        best, solution, task = self._svc(**self.best_params_), fitted.solution, fitted.task
         kind = best._kind_of_bias()
         best._store_model(ModelMaker(task, rows.labels, given, rows.kept, factors, kind).of(solution), True)
         best._store_certificate(solution)

@@ -5,10 +5,11 @@ set. But their rows of the gradient are kept up to date, so that it has their ou
 
 A fit starts from the nearest solution that is known:
 
-    the same fold at a smaller C    with α scaled by the ratio of the two C: once C is large, bounded
-                                    variables grow in proportion to it, and scores scale without any kernel
-                                    value. If no sample is bounded, α is the solution for every larger C.
-    the fold that was fitted last   at the same C or a smaller one, without the samples that are now left out
+    the same fold at a smaller C    with α scaled by the ratio of the two C: bounded variables grow in
+                                    proportion to C, and scores scale without any kernel value. If few
+                                    samples are bounded, α as it is; if none are, that is the solution.
+    all samples                     at the same C or a smaller one, without the samples that are now left out
+    the fold that was fitted last   likewise
     nothing                         from zero
 """
 
@@ -29,8 +30,10 @@ from ..run.monitor import Monitor
 from ..solution import Solution
 from ..system.typing import FloatArray, IntArray
 
+_WARM_SHARE = 0.02  # of a block's violation that is left, if a fit starts near its end: few samples are new
 _MOST_PLACES = 16  # folds whose last solution is kept
 _BOUNDED = 2  # what ``Problem.group`` says of a bounded sample
+_MANY_BOUNDED = 0.1  # of the support vectors: α is scaled with C
 _ROUNDING = 1e-12  # of C_i: a start that is made feasible may differ by so much without a kernel row
 
 
@@ -46,6 +49,7 @@ class Fold:
 class Fitted(NamedTuple):
     """One certified fit."""
 
+    task: Task
     solution: Solution
     scores: FloatArray  # of the test samples, a column per class; one column for c-svc
     seconds: float
@@ -58,7 +62,7 @@ class _Place(NamedTuple):
     C: float
     reached: Reached
     bias: FloatArray
-    bounded: bool  # whether some sample is at its bound
+    bounded: float  # the share of the support vectors that are at their bounds
 
 
 class KernelFits:
@@ -71,7 +75,7 @@ class KernelFits:
     largest : ndarray
         The largest costs that will be asked for: they decide the precision of kernel rows.
     folds : sequence of Fold
-        The problems.
+        The problems; the last one has all samples.
     """
 
     def __init__(
@@ -82,18 +86,20 @@ class KernelFits:
         method: Decomposition,
         options: EngineOptions,
     ) -> None:
-        self.task, self.folds, self.method, self.options = task, folds, method, options
+        self.task, self.folds, self.options = task, folds, options
+        warm = replace(method, inner_share=min(method.inner_share, _WARM_SHARE))
+        self._methods = {False: method, True: warm}  # by whether a fit starts from another one
         self.engine = LastingEngine(replace(task, C=largest), options)
+        self.whole = len(folds) - 1
         self._places: dict[int, _Place] = {}
         self._last: int | None = None  # the fold that was fitted last
 
     def fit(self, C: float, fold: int) -> Fitted:
         """Solve a fold, certified to the tolerance."""
         begin, rows = time.perf_counter(), self.engine.counts().rows
-        self._begin(C, fold)
-        monitor = Monitor()
+        method, monitor = self._methods[self._begin(C, fold)], Monitor()
         monitor.trace.info["solver"] = "auto"
-        solution = self.method.run(
+        solution = method.run(
             self.engine,
             monitor,
             tol=self.options.tol,
@@ -104,15 +110,15 @@ class KernelFits:
         scores = self.engine.scores(self.folds[fold].test)
         self._keep(C, fold)
         computed = self.engine.counts().rows - rows
-        return Fitted(solution, scores, time.perf_counter() - begin, computed)
+        return Fitted(self.engine.task, solution, scores, time.perf_counter() - begin, computed)
 
-    def _begin(self, C: float, fold: int) -> None:
-        """Give the engine its next problem and a start."""
+    def _begin(self, C: float, fold: int) -> bool:
+        """Give the engine its next problem and a start; whether that is another solution."""
         left_out, unit = self.folds[fold].left_out, self.folds[fold].unit
         task, near = replace(self.task, C=C * unit, left_out=left_out), self._near(C, fold)
         if near is None:
             self.engine.another(task)
-            return
+            return False
         reached, bias = near
         alpha = reached.alpha.copy()
         if left_out is not None:
@@ -121,13 +127,14 @@ class KernelFits:
         ids = np.flatnonzero(alpha.any(axis=1))
         task = replace(task, start=(ids, alpha[ids]), bias=bias if self.options.free_bias else None)
         self.engine.another(task, _rounded(reached, alpha, task.C))
+        return True
 
     def _near(self, C: float, fold: int) -> tuple[Reached, FloatArray] | None:
         """The nearest point that is known, and its bias."""
-        for number in (fold, self._last):
+        for number in (fold, self.whole, self._last):
             place = None if number is None else self._places.get(number)
             if place is not None and place.C <= C:
-                scale = C / place.C if place.bounded else 1.0
+                scale = C / place.C if place.bounded > _MANY_BOUNDED else 1.0
                 return (place.reached if scale == 1.0 else place.reached.scaled(scale)), place.bias
         return None
 
@@ -138,7 +145,7 @@ class KernelFits:
         groups = task.problem.group(reached.alpha[support], task.y[support], task.C[support])
         if len(self._places) >= _MOST_PLACES and fold not in self._places:
             del self._places[next(reversed(self._places))]
-        bounded = bool((groups == _BOUNDED).any())
+        bounded = np.count_nonzero(groups == _BOUNDED) / max(1, len(support))
         self._places[fold] = _Place(C, reached, self.engine.bias.copy(), bounded)
         self._last = fold
 

@@ -50,6 +50,9 @@ class Search:
         The scores of a fold by its metrics, from the decision values of its test samples.
     dropping : Dropping
         Compares points by the metric ``by``; None if they are not compared.
+    whole_first : bool
+        Whether to fit the first point to all samples before its folds, which then start from there. That
+        pays if the point will be refitted anyway, because there is no other.
     """
 
     kernels: Sequence[Callable[[], KernelFits]]
@@ -61,6 +64,7 @@ class Search:
     by: str | None
     dropping: Dropping
     progress: SearchProgress
+    whole_first: bool
 
     def __post_init__(self) -> None:
         self.results = Results(self.params, len(self.folds), self.metrics)
@@ -68,6 +72,7 @@ class Search:
         self.out_of_fold: list[FloatArray] = []  # scores of the best point so far, fold by fold
         self._best = -np.inf, 0  # its mean, and minus its number: of equal points the first is the best
         self.last: tuple[int, KernelFits] | None = None  # the kernel that was used last
+        self.refitted: Fitted | None = None  # a single point, fitted to all samples
 
     @property
     def best(self) -> int:
@@ -81,6 +86,8 @@ class Search:
                 self.last = None  # the memory of the last one is free again
                 fits = self.kernels[kernel]()
                 self.last = kernel, fits
+                if self.whole_first:
+                    self.refitted = fits.fit(float(self.Cs[0]), fits.whole)
                 for place in np.argsort(self.Cs, kind="stable"):
                     self._point(kernel * len(self.Cs) + int(place), float(self.Cs[place]), fits)
         except KeyboardInterrupt:
