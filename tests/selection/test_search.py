@@ -246,3 +246,14 @@ def test_rules_of_dropping():
     share.saw(done)
     assert share.drops(np.array([0.69, np.nan]))
     assert not share.drops(np.array([0.71, np.nan]))
+
+
+# -- where fits start ------------------------------------------------------------------------------------
+def test_a_solution_without_bounded_samples_is_that_of_every_larger_cost():
+    X, y = make_blobs(300, centers=3, n_features=5, cluster_std=0.5, random_state=0)
+    search = KernelSVCCV(Cs=[1.0, 1.5, 2.0], gammas=[0.1], cv=3, drop=None).fit(X, y)
+    for k in range(3):
+        iterations = search.cv_results_[f"split{k}_n_iter"]
+        assert iterations[0] > 0
+        assert (iterations[1:] == 0).all()
+        assert search.cv_results_[f"split{k}_converged"].all()
