@@ -32,7 +32,7 @@ def fit_temperature(scores: FloatArray, y: LabelArray, weight: FloatArray) -> fl
     >>> import numpy as np
     >>> scores = np.array([[2.0, 0.0], [2.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
     >>> t = fit_temperature(scores, np.array([0, 0, 0, 0]), np.ones(4))
-    >>> round(1 / (1 + np.exp(-2 / t)), 2)  # three of four are right
+    >>> round(float(1 / (1 + np.exp(-2 / t))), 2)  # three of four are right
     0.75
     """
     S = two_columns(scores)
