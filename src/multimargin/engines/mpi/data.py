@@ -145,7 +145,7 @@ def _add_array(found: Any, array: np.ndarray) -> None:
     rows = max(1, _BYTES_AT_ONCE // max(1, array.nbytes // max(1, len(array)))) if array.ndim else 1
     for first in range(0, len(array) if array.ndim else 0, rows):
         part = np.ascontiguousarray(array[first : first + rows])
-        found.update(zlib.crc32(part.reshape(-1).view(np.uint8)).to_bytes(4, "little"))
+        found.update(zlib.crc32(part.reshape(-1).view(np.uint8).data).to_bytes(4, "little"))
     if not array.ndim:
         found.update(array.tobytes())
 

@@ -20,21 +20,16 @@ class ListedVariables {
 
   // Lists the classes of every sample that can move soon (Machine::listed). A sample with too few of them to move is
   // left out. Kernel rows of single classes are copied to `room`. If the kernel blocks of all classes do not fit there,
-  // or have more entries than K itself, fewer classes are listed (half and a quarter of the width). If that is not
-  // enough, all variables are listed and all classes use K. If K is not there, the kernel blocks of the classes, or
-  // else K, are computed in `room`.
+  // or have more entries than K itself, all variables are listed and all classes use K. If K is not there, the kernel
+  // blocks of the classes, or else K, are computed in `room`.
   ListedVariables(const Subproblem<T>& b, double width, T* room, Index room_size)
       : ListedVariables(b, b.q, width, room, room_size) {}
 
   // The same for samples that take steps together with others, `rows` samples in all: K has a row for each of them.
   ListedVariables(const Subproblem<T>& b, Index rows, double width, T* room, Index room_size)
       : b_(checked(b)), rows_(rows), samples_(b.q), classes_(b.m), room_(room), room_end_(room + room_size) {
-    bool fits = false;
-    for (int tries = 0; tries < kTries && !fits; ++tries, width *= 0.5) {
-      list(width);
-      fits = blocks_fit(room_size);
-    }
-    if (fits)
+    list(width);
+    if (blocks_fit(room_size))
       list_members();
     else
       list_all();
@@ -235,7 +230,6 @@ class ListedVariables {
     Index first;  // its place in what is left of the room
   };
 
-  static constexpr int kTries = 3;  // widths
   static constexpr Index kGap = 8;  // between classes in G_, so that a sample's classes do not share cache sets
 
   // Positions have 32 bits, which keeps the variables of a sample in one cache line. Only blocks of more memory than
@@ -254,8 +248,6 @@ class ListedVariables {
   }
 
   void list(double width) {
-    variables_.clear();
-    for (Class& c : classes_) c.size = 0;
     for (Index i = 0; i < b_.q; ++i) {
       const Index first = i * b_.m;
       append(i, Machine::listed(b_.G + first, b_.alpha + first, b_.y[i], b_.C[i], b_.m, width));
