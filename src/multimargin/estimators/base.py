@@ -191,9 +191,7 @@ class MachineClassifier(ForeignKeywords, CallbackSupportMixin, ClassifierMixin, 
         labels : ndarray of shape (n_samples,)
             Predicted labels; the smallest in a tie.
         """
-        scores = self.decision_function(X)
-        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[best])
+        return winners(self.decision_function(X), self.classes_)
 
     def __getstate__(self) -> dict[str, Any]:
         """The attributes as plain data, without those that need not be stored (see ``states.py``)."""
@@ -232,6 +230,12 @@ def all_or_none(name: str, given: bool, rows: int, team: Team) -> bool:
             f"{name} was given on rank {known}, but not on rank {unknown}. Give it on all ranks or on none."
         )
     return bool(told and told[0][1])
+
+
+def winners(scores: FloatArray, classes: np.ndarray) -> np.ndarray:
+    """The labels of the largest scores, the smallest in a tie; for two classes by their ``margins``."""
+    best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+    return np.asarray(classes[best])
 
 
 def margins(scores: FloatArray) -> FloatArray:

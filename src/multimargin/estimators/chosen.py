@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..selection.temperature import log_probabilities
 from ..system.typing import FloatArray
+from .base import winners
 from .fold_model import Scorer, evaluate
 from .kernel_svc import KernelSVC
 from .keywords import ForeignKeywords
@@ -61,9 +62,7 @@ class ChosenModel(ForeignKeywords, ClassifierMixin, BaseEstimator):
         labels : ndarray of shape (n_samples,)
             Predicted labels; the smallest in a tie.
         """
-        scores = self.decision_function(X)
-        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[best])
+        return winners(self.decision_function(X), self.classes_)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithms of ``predict_proba``.

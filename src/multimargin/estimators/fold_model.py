@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 
 from ..system.typing import FloatArray
-from .base import margins
+from .base import margins, winners
 
 Scorer = Callable[..., float]
 
@@ -30,9 +30,7 @@ class FoldModel(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """The labels of the test rows."""
-        S = self.decision_function(X)
-        best = (S > 0).astype(int) if S.ndim == 1 else S.argmax(axis=1)
-        return np.asarray(self.classes_[best])
+        return winners(self.decision_function(X), self.classes_)
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
