@@ -5,6 +5,7 @@
 #include <nanobind/stl/unique_ptr.h>
 
 #include "base/blas.hpp"
+#include "base/checksum.hpp"
 #include "bind/arrays.hpp"
 #include "bind/capsules.hpp"
 #include "samples/binary_samples.hpp"
@@ -35,6 +36,8 @@ void bind_platform(nb::module_& m) {
   m.def("set_integer_simd", &choose_integer_simd, "name"_a,
         "Choose it for samples made from now on; 'best' is what the machine has.");
   m.def("instruction_set", &instruction_set, "The instruction set picked for this machine.");
+  m.def("checksum", [](const ConstVectorOf<std::uint8_t>& bytes) { return checksum(bytes.data(), bytes.size()); },
+        "bytes"_a.noconvert(), nb::call_guard<nb::gil_scoped_release>(), "A number of 64 bits that stands for the bytes.");
 }
 
 constexpr const char* kDataTypes = "data must be float32 or float64";
