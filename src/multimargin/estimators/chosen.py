@@ -15,9 +15,10 @@ from .fold_model import Scorer, evaluate
 from .kernel_svc import KernelSVC
 from .keywords import ForeignKeywords
 from .samples import new_data
+from .storing import StoredModel
 
 
-class ChosenModel(ForeignKeywords, ClassifierMixin, BaseEstimator):
+class ChosenModel(StoredModel, ForeignKeywords, ClassifierMixin, BaseEstimator):
     """The base of ``KernelSVCCV``: what it does with the best point once that is fitted."""
 
     scoring: Any

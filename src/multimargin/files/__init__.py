@@ -1,0 +1,1 @@
+"""Files: data, models, exports."""
