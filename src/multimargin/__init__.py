@@ -1,7 +1,7 @@
 """multimargin: exact multiclass kernel SVMs with a certificate of optimality.
 
-Public names are imported when they are first used, so that ``multimargin --help`` need not wait for NumPy, SciPy
-and scikit-learn.
+Public names are imported when they are first used, so that ``multimargin --help`` need not wait for NumPy,
+SciPy and scikit-learn.
 """
 
 from __future__ import annotations

@@ -44,9 +44,7 @@ class Rows(NamedTuple):
     weighted: bool = False  # whether weights were given
 
 
-class MachineClassifier(
-    StoredModel, ForeignKeywords, CallbackSupportMixin, ClassifierMixin, BaseEstimator
-):
+class MachineClassifier(StoredModel, ForeignKeywords, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Base of the estimators of this package."""
 
     tol: float

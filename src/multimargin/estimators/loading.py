@@ -79,7 +79,7 @@ def _restored(name: str, state: dict[str, Any]) -> Any:
     if name not in _ESTIMATORS:
         raise _MalformedError(f"an estimator {name!r} is not known here")
     cls = _ESTIMATORS[name]
-    model = cls.__new__(cls)
+    model: Any = object.__new__(cls)
     if cls is not KernelSVCCV:
         model.__setstate__(state)
         return model

@@ -66,7 +66,8 @@ class StoredModel:
         if hasattr(self, "_check_has_model"):
             self._check_has_model()
         check_is_fitted(self)
-        tree = {"state": stored_state(self)}
+        state = stored_state(self)
+        tree: dict[str, Any] = {"state": {name: state[name] for name in sorted(state, key=_parameters_first)}}
         if scaling is not None:
             tree["scaling"] = scaling.state()
         try:
@@ -92,6 +93,10 @@ def stored_state(model: Any) -> dict[str, Any]:
     if type(state.get("cv")).__name__ in SPLITTERS:
         state["cv"] = _splitter(state["cv"])
     return state
+
+
+def _parameters_first(name: str) -> tuple[bool, str]:
+    return name.startswith("_"), name
 
 
 def _splitter(splitter: Any) -> Any:

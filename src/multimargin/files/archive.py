@@ -1,9 +1,9 @@
 """The model file as a container: one JSON document and named arrays, in a zip file (docs/model-file.md).
 
 The document is the first member, ``model.json``; each array is a member in NumPy's ``.npy`` format. The
-document has the SHA-256 checksum of every array, the zip file that of the document, and all other bytes follow
-from these (``zip_layout.py``). So a file with a single wrong byte is refused. Nothing in it can be executed:
-arrays of Python objects are neither written nor read.
+document has the SHA-256 checksum of every array, the zip file that of the document, and all other bytes
+follow from these (``zip_layout.py``). So a file with a single wrong byte is refused. Nothing in it can be
+executed: arrays of Python objects are neither written nor read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, Literal, NoReturn
 
 import numpy as np
 
@@ -27,13 +27,14 @@ from .zip_layout import Layout, Member, layout
 
 FORMAT, VERSION = "multimargin model", 1
 DOCUMENT = "model.json"
+Path_ = str | os.PathLike[str]
 _NAME = re.compile(r"arrays/[\w.-]{1,200}\.npy", re.ASCII)
 _LONGEST_HEADER = 1 << 16  # of an array
 _AT_ONCE = 1 << 24  # bytes that are hashed at a time
 
 
 # -- write -----------------------------------------------------------------------------------------------
-def write(path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+def write(path: Path_, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Replace the file by one with this document and these arrays.
 
     Raises ``OSError`` if that fails; then the old file stays as it was.
@@ -70,7 +71,7 @@ def _npy(array: np.ndarray) -> tuple[bytes, memoryview]:
     }
     np.lib.format.write_array_header_1_0(header, described)
     flat = array.ravel(order="F" if fortran else "C")
-    return header.getvalue(), memoryview(np.frombuffer(flat, np.uint8) if flat.size else b"")
+    return header.getvalue(), memoryview(flat.view(np.uint8) if flat.size else b"")  # type: ignore[arg-type]
 
 
 def _size(part: Any) -> int:
@@ -92,13 +93,13 @@ def _crc(*parts: Any) -> int:
 
 
 # -- read ------------------------------------------------------------------------------------------------
-def refuse(path: str | os.PathLike[str], reason: str) -> NoReturn:
+def refuse(path: Path_, reason: str) -> NoReturn:
     """Raise ``ValueError`` for a file that cannot be used."""
     raise ValueError(f"The model file {os.fspath(path)!r} cannot be used: {reason}.")
 
 
 def read(
-    path: str | os.PathLike[str], *, mmap: bool = False, check: bool = True
+    path: Path_, *, mmap: bool = False, check: bool = True
 ) -> tuple[dict[str, Any], dict[str, np.ndarray], int]:
     """Return the document, the arrays by name, and the size of the file.
 
@@ -107,8 +108,8 @@ def read(
     """
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
-        members = _members(path, file, size)
-        document = _document(path, file, members)
+        members, text = _members(path, file, size)
+        document = _document(path, text)
         around = _compare(path, file, members, size)
         sums = document.pop("arrays", None)
         if not isinstance(sums, dict) or list(sums) != [member.name for member in members[1:]]:
@@ -121,11 +122,12 @@ def read(
     return document, arrays, size
 
 
-def _members(path: str | os.PathLike[str], file: BinaryIO, size: int) -> list[Member]:
-    """The members by the zip file's directory, if they can be those of a model file."""
+def _members(path: Path_, file: BinaryIO, size: int) -> tuple[list[Member], bytes]:
+    """The members by the zip file's directory, if they can be those of a model file, and the document."""
     beginning = file.read(64)
     try:
-        infos = zipfile.ZipFile(file).infolist()
+        archive = zipfile.ZipFile(file)
+        infos = archive.infolist()
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError) as error:
         refuse(path, _not_a_zip(beginning, str(error)))
     if not infos or infos[0].filename != DOCUMENT:
@@ -138,7 +140,11 @@ def _members(path: str | os.PathLike[str], file: BinaryIO, size: int) -> list[Me
         refuse(path, "its members are compressed or encrypted, which multimargin never does")
     if sum(info.file_size for info in infos) > size:
         refuse(path, "its members claim to be larger than the file")
-    return [Member(info.filename, info.file_size, info.CRC) for info in infos]
+    try:
+        text = archive.read(infos[0])
+    except (zipfile.BadZipFile, EOFError, OSError):
+        refuse(path, f"it is damaged: the checksum of {DOCUMENT!r} does not match its content")
+    return [Member(info.filename, info.file_size, info.CRC) for info in infos], text
 
 
 def _not_a_zip(beginning: bytes, error: str) -> str:
@@ -151,12 +157,7 @@ def _not_a_zip(beginning: bytes, error: str) -> str:
     return "it is not a model file of multimargin" if beginning else "it is empty"
 
 
-def _document(path: str | os.PathLike[str], file: BinaryIO, members: list[Member]) -> dict[str, Any]:
-    first = members[0]
-    file.seek(len(layout(members[:1]).headers[0]))
-    text = file.read(first.size)
-    if zlib.crc32(text) != first.crc:
-        refuse(path, f"it is damaged: the checksum of {DOCUMENT!r} does not match its content")
+def _document(path: Path_, text: bytes) -> dict[str, Any]:
     try:
         document = json.loads(text)
         known = document["format"] == FORMAT
@@ -168,13 +169,13 @@ def _document(path: str | os.PathLike[str], file: BinaryIO, members: list[Member
     if not 1 <= version <= VERSION:
         refuse(
             path,
-            f"it has format version {version}, and this version of multimargin reads versions up to {VERSION}; "
+            f"it has format version {version}, and this multimargin reads versions up to {VERSION}; "
             "a later multimargin has written it, so update multimargin",
         )
     return dict(document)
 
 
-def _compare(path: str | os.PathLike[str], file: BinaryIO, members: list[Member], size: int) -> Layout:
+def _compare(path: Path_, file: BinaryIO, members: list[Member], size: int) -> Layout:
     """Refuse the file unless all its bytes around the members are as they were written."""
     around = layout(members)
     end = around.contents[-1] + members[-1].size
@@ -200,9 +201,7 @@ def _sum_of_part(file: BinaryIO, at: int, size: int) -> str:
     return digest.hexdigest()
 
 
-def _array(
-    path: str | os.PathLike[str], file: BinaryIO, member: Member, at: int, mmap: bool
-) -> np.ndarray:
+def _array(path: Path_, file: BinaryIO, member: Member, at: int, mmap: bool) -> np.ndarray:
     """The array that is a member, whose header must fit its size."""
     file.seek(at)
     head = io.BytesIO(file.read(min(member.size, _LONGEST_HEADER)))
@@ -216,11 +215,11 @@ def _array(
         refuse(path, f"{member.name!r} has Python objects, which could run any program when they are read")
     if min(shape, default=0) < 0 or member.size - head.tell() != math.prod(shape) * dtype.itemsize:
         refuse(path, f"{member.name!r} has another size than its shape says")
-    order = "F" if fortran else "C"
+    order: Literal["C", "F"] = "F" if fortran else "C"
     if not math.prod(shape) or not dtype.itemsize:
         return np.zeros(shape, dtype, order=order)
     if mmap:
-        mapped = np.memmap(file, dtype, "r", at + head.tell(), shape, order)  # type: ignore[call-overload]
+        mapped: np.ndarray = np.memmap(file, dtype, "r", at + head.tell(), shape, order)
         return _native(np.asarray(mapped))
     file.seek(at + head.tell())
     values = np.fromfile(file, np.uint8, member.size - head.tell())

@@ -56,7 +56,9 @@ class _Writer:
         if isinstance(value, PurePath):
             return str(value)
         if isinstance(value, str | int | float):  # of a class derived from these
-            return self.value(next(kind(value) for kind in (str, int, float) if isinstance(value, kind)), path)
+            return self.value(
+                next(kind(value) for kind in (str, int, float) if isinstance(value, kind)), path
+            )
         raise Unstorable(
             f"{'.'.join(path)} is {_described(value)}, and a model file has only data, no code. pickle, joblib "
             "and skops can store such a model"
@@ -80,7 +82,9 @@ class _Writer:
             return {_TAG: "objects", "shape": list(array.shape), "items": items}
         if array.dtype.kind not in _LETTERS or array.dtype.hasobject:
             raise Unstorable(f"{'.'.join(path)} is an array of type {array.dtype}, which cannot be stored")
-        packed = pack(array) if "parts" not in path else None  # parts of sparse rows can be mapped into memory
+        packed = (
+            pack(array) if "parts" not in path else None
+        )  # parts of sparse rows can be mapped into memory
         if packed is None:
             return self.plain(array, path)
         return {
@@ -90,7 +94,7 @@ class _Writer:
         }
 
     def plain(self, array: np.ndarray, path: _Path) -> dict[str, Any]:
-        short = re.sub(r"[^\w.-]", "-", ".".join(path), flags=re.ASCII)[:150]
+        short = re.sub(r"[^\w.-]", "-", ".".join(path), flags=re.ASCII)[:150] or "array"
         name, number = short, 1
         while name in self.arrays:
             number += 1
@@ -151,6 +155,6 @@ class _Reader:
         return flat.reshape(tree["shape"])
 
     def random_state(self, tree: dict[str, Any]) -> np.random.RandomState:
-        made = np.random.RandomState()
+        made: Any = np.random.RandomState()
         made.set_state(self.value(tree["state"]))
-        return made
+        return made  # type: ignore[no-any-return]
