@@ -22,6 +22,7 @@ from ..system.versions import DOCUMENTATION
 from ..system.warn import warn_user
 from .callbacks import CallbackSupportMixin, SklearnCallbacks, callback_context
 from .costs import check_weights
+from .exporting import ExportedModel
 from .keywords import ForeignKeywords
 from .states import from_plain, to_plain
 from .storing import StoredModel
@@ -44,7 +45,8 @@ class Rows(NamedTuple):
     weighted: bool = False  # whether weights were given
 
 
-class MachineClassifier(StoredModel, ForeignKeywords, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class MachineClassifier(
+    StoredModel, ExportedModel, ForeignKeywords, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Base of the estimators of this package."""
 
     tol: float

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -60,8 +60,8 @@ class _Writer:
                 next(kind(value) for kind in (str, int, float) if isinstance(value, kind)), path
             )
         raise Unstorable(
-            f"{'.'.join(path)} is {_described(value)}, and a model file has only data, no code. pickle, joblib "
-            "and skops can store such a model"
+            f"{'.'.join(path)} is {_described(value)}, and a model file has only data, no code. pickle, "
+            "joblib and skops can store such a model"
         )
 
     def collection(self, value: Any, path: _Path) -> Any:
@@ -132,7 +132,7 @@ class _Reader:
         if _TAG not in tree:
             return {key: self.value(part) for key, part in tree.items()}
         form = tree[_TAG]
-        readers = {
+        readers: dict[str, Callable[[], Any]] = {
             "float": lambda: float(tree["value"]),
             "array": lambda: self.arrays[tree["name"]],
             "scalar": lambda: self.value(tree["of"])[()],
