@@ -31,6 +31,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ..system.atomic import sync_directory
 from ..system.typing import FloatArray, IntArray
 
 MAGIC = b"multimargin checkpoint\n"
@@ -83,21 +84,7 @@ def write(path: Path, state: Snapshot) -> None:
         raise
     finally:
         _being_written.discard(temporary)
-    _sync_directory(path.parent)
-
-
-def _sync_directory(directory: Path) -> None:
-    """Flush the names in a directory to the disk, on systems that can."""
-    if os.name == "nt":
-        return
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system without it
-            raise
-    finally:
-        os.close(handle)
+    sync_directory(path.parent)
 
 
 # -- read ------------------------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""Data files: text, arrays and tables, read into arrays and written from them."""
