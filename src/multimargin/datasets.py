@@ -50,7 +50,7 @@ def load(
     size: int = 1,
     comm: Any = None,
 ) -> Dataset:
-    """Read samples and labels from a file.
+    r"""Read samples and labels from a file.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def load(
     --------
     >>> import io
     >>> from multimargin.datasets import load
-    >>> X, y = load(io.BytesIO(b"cat 1:3 2:1\\ndog 2:7 # barks\\n"))
+    >>> X, y = load(io.BytesIO(b"cat 1:3 2:1\ndog 2:7 # barks\n"))
     >>> X
     array([[3, 1],
            [0, 7]], dtype=uint8)

@@ -1,56 +1,34 @@
 """ARFF, Weka's format: a header that names the attributes, then rows of values, dense or sparse.
 
-Attributes of samples must be numbers. A nominal one is read as numbers if its values are numbers, and as 0 and 1
-if it has two values. In sparse rows an attribute that is left out is 0, or the first of its nominal values.
+Features must be numbers. A nominal attribute is read as numbers if its values are numbers, and as 0 and 1 if
+it has two values. In sparse rows an attribute that is left out is 0, or the first of its nominal values.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from .. import _core
-from .arff_sparse import read_sparse, split_values
+from .arff_header import Attribute, read_header
+from .arff_sparse import read_sparse
 from .dataset import Dataset
-from .labels import Words, column, kind_of, read_words, to_words
+from .labels import Words, column, read_words, to_words
 from .libsvm import row_blocks
 from .options import ReadOptions, WriteOptions
 from .source import Source
 from .tables import write_dense
 from .types import converted
 
-_ATTRIBUTE = re.compile(r"""@attribute\s+('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|\S+)\s+(.*)""", re.IGNORECASE)
-_NUMBERS = ("numeric", "real", "integer")
 _PLAIN = re.compile(r"[\w.+-]+")
-
-
-@dataclass(frozen=True)
-class Attribute:
-    """A column: its name, and its values if it is nominal."""
-
-    name: str
-    kind: str  # "number", "nominal" or "text"
-    values: tuple[str, ...] = ()
-
-    def numbers(self, source: Source) -> dict[str, float]:
-        """What the values of a nominal attribute stand for, as a feature."""
-        if self.kind == "nominal" and kind_of([value.encode() for value in self.values]) < 2:
-            return {value: float(value) for value in self.values}
-        if self.kind == "nominal" and len(self.values) <= 2:
-            return {value: float(k) for k, value in enumerate(self.values)}
-        raise source.error(
-            f"the attribute {self.name!r} is a feature, and its values are not numbers; make a column of 0 and "
-            "1 for each of them first"
-        )
 
 
 def read(source: Source, options: ReadOptions) -> Dataset:
     """Read an ARFF file."""
-    attributes = _header(source)
+    attributes = read_header(source)
     names = [attribute.name for attribute in attributes]
     words = [k for k, attribute in enumerate(attributes) if attribute.kind != "number"]
     label = column(options.label, names, words, len(names), source.name)
@@ -71,39 +49,6 @@ def read(source: Source, options: ReadOptions) -> Dataset:
 
 def _is_skipped(line: bytes) -> bool:
     return not line.strip() or line.lstrip().startswith(b"%")
-
-
-def _header(source: Source) -> list[Attribute]:
-    """Read the lines up to ``@data``."""
-    attributes: list[Attribute] = []
-    while line := source.header_line():
-        text = line.decode(errors="replace").strip()
-        if not text or text.startswith("%") or text.lower().startswith("@relation"):
-            continue
-        if text.lower() == "@data":
-            if not attributes:
-                raise source.error("attributes expected before @data", source.lines_read, 1)
-            return attributes
-        found = _ATTRIBUTE.match(text)
-        if found is None:
-            raise source.error(f"@attribute or @data expected, got {text[:30]!r}", source.lines_read, 1)
-        attributes.append(_attribute(source, *found.groups()))
-    raise source.error("there is no line @data in it")
-
-
-def _attribute(source: Source, name: str, kind: str) -> Attribute:
-    name = split_values(name)[0] if name[0] in "'\"" else name
-    if kind.startswith("{") and kind.rstrip().endswith("}"):
-        values = split_values(kind.rstrip()[1:-1])
-        return Attribute(name, "nominal", tuple(values))
-    word = kind.split()[0].lower() if kind.split() else ""
-    if word in _NUMBERS:
-        return Attribute(name, "number")
-    if word == "string":
-        return Attribute(name, "text")
-    raise source.error(
-        f"the attribute {name!r} has a type that is not known: {kind[:30]!r}", source.lines_read
-    )
 
 
 def _read_dense(

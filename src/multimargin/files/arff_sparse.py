@@ -3,43 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from .arff_header import Attribute, unquoted
 from .labels import Words, kind_of
 from .options import ReadOptions
 from .source import Source
 from .types import dtype_for, is_dense
 
-if TYPE_CHECKING:
-    from .arff import Attribute
-
-_VALUE = re.compile(r"""\s*('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^,]*?)\s*(?:,|$)""")
-_ESCAPED = re.compile(r"\\(.)")
 _ENTRY = re.compile(r"""\s*(\d+)\s+('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^\s,{}'"]+)\s*(?:,|$)""")
-
-
-def split_values(text: str) -> list[str]:
-    """Values between commas, without their quotes.
-
-    >>> split_values(" a, 'b, c' ,d")
-    ['a', 'b, c', 'd']
-    """
-    values, at = [], 0
-    while at < len(text):
-        found = _VALUE.match(text, at)
-        if found is None or found.end() == at:
-            break
-        values.append(unquoted(found.group(1)))
-        at = found.end()
-    return values
-
-
-def unquoted(value: str) -> str:
-    """A value without its quotes."""
-    return _ESCAPED.sub(r"\1", value[1:-1]) if value[:1] in ("'", '"') else value
 
 
 class _Rows:

@@ -17,6 +17,8 @@ def need_pyarrow() -> Any:
     """The package pyarrow; an error that names the extra if it is not there."""
     try:
         import pyarrow
+        import pyarrow.compute
+        import pyarrow.parquet
     except ImportError as error:
         raise ImportError(
             "Parquet and Arrow files need the package pyarrow: pip install multimargin[arrow]"
@@ -27,7 +29,6 @@ def need_pyarrow() -> Any:
 def read_parquet(source: Source, options: ReadOptions) -> Dataset:
     """Read a Parquet file; of a part only the row groups that it needs."""
     pyarrow = need_pyarrow()
-    import pyarrow.parquet
 
     def table() -> Any:
         file = pyarrow.parquet.ParquetFile(source.whole())
@@ -115,8 +116,6 @@ def _matrix(source: Source, pyarrow: Any, rows: Any, features: list[int]) -> np.
 
 def _check_nulls(source: Source, pyarrow: Any, rows: Any, k: int) -> None:
     if rows.column(k).null_count:
-        import pyarrow.compute
-
         row = pyarrow.compute.index(rows.column(k).is_null(), True).as_py()
         raise source.error(f"a value is missing in row {row + 1} of the column {rows.column_names[k]!r}")
 
@@ -138,23 +137,19 @@ def _labels(source: Source, pyarrow: Any, rows: Any, k: int) -> np.ndarray:
 # -- write ---------------------------------------------------------------------------------------------
 def write_parquet(file: Any, X: Any, y: Any, options: WriteOptions) -> None:
     """Write a Parquet file."""
-    table = _table(X, y, options)
-    import pyarrow.parquet
-
-    pyarrow.parquet.write_table(table, file)
+    pyarrow = need_pyarrow()
+    pyarrow.parquet.write_table(_table(pyarrow, X, y, options), file)
 
 
 def write_arrow(file: Any, X: Any, y: Any, options: WriteOptions) -> None:
     """Write an Arrow file."""
-    table = _table(X, y, options)
-    import pyarrow
-
+    pyarrow = need_pyarrow()
+    table = _table(pyarrow, X, y, options)
     with pyarrow.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
 
 
-def _table(X: Any, y: Any, options: WriteOptions) -> Any:
-    pyarrow = need_pyarrow()
+def _table(pyarrow: Any, X: Any, y: Any, options: WriteOptions) -> Any:
     X = X.toarray() if hasattr(X, "toarray") else X
     names = list(options.feature_names or (f"x{k}" for k in range(1, X.shape[1] + 1)))
     columns = [pyarrow.array(np.ascontiguousarray(X[:, k])) for k in range(X.shape[1])]

@@ -1,4 +1,4 @@
-"""The formats of data files: their names, the endings of their files, how they begin, who reads and writes them."""
+"""The formats of data files: names, endings and first bytes of the files, who reads and writes them."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ def guess(source: Source) -> str:
     if any(_ENTRY.search(line) for line in lines):
         return "libsvm"
     if len(lines) == 3 and all(line.strip().isdigit() for line in lines[:2]):
-        if int(lines[1][:18]) in (len(lines[2].split()), len(lines[2].split()) - 1):
-            return "msvmpack"
+        values = len(lines[2].split())
+        return "msvmpack" if int(lines[1][:18]) in (values, values - 1) else "libsvm"
     for sign, name in ((b"\t", "tsv"), (b",", "csv"), (b";", "csv")):
         if sign in first:
             return name

@@ -36,7 +36,7 @@ class Words(NamedTuple):
         """The labels; the processes that read the parts of a file agree on their kind."""
         kind = max(part.collect(self.kind))
         convert, dtype = ((int, np.int64), (float, np.float64), (str, np.str_))[kind]
-        return np.array([convert(value) for value in self.values], dtype=dtype)[self.codes]
+        return np.asarray(np.array([convert(value) for value in self.values], dtype=dtype)[self.codes])
 
 
 def read_words(source: Source, reader: Any, column: int = 0) -> Words:

@@ -24,8 +24,8 @@ def read(source: Source, options: ReadOptions) -> Dataset:
     """Read LIBSVM text."""
     if options.label not in (None, False):
         raise ValueError(
-            f"LIBSVM text has its labels at the beginning of the lines, so label={options.label!r} cannot be; "
-            "label=False reads a file without labels."
+            "LIBSVM text has its labels at the beginning of the lines: label must be None, or False for a "
+            f"file without labels, got {options.label!r}."
         )
     reader = _core.LibsvmReader(
         labelled=options.label is None,
@@ -73,7 +73,8 @@ def _check_indices(source: Source, reader: _core.LibsvmReader, options: ReadOpti
     if options.n_features is None and most > _ALWAYS and needed > free:
         what = (
             f"the index {most} makes so many features that a number or two for each would need "
-            f"{needed / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free; n_features={most} says that it is meant"
+            f"{needed / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free; n_features={most} says that it "
+            "is meant"
         )
         raise source.error(what, source.line(line), column)
 

@@ -1,4 +1,4 @@
-"""MSVMpack's data files: the number of rows, the number of features, and then ``x1 ... xd label`` per line."""
+"""MSVMpack's data files: the number of rows, that of features, and then ``x1 ... xd label`` per line."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def _typed(X: Any, options: ReadOptions, source: Source) -> Any:
 
 # -- .npz ----------------------------------------------------------------------------------------------
 def read_npz(source: Source, options: ReadOptions) -> Dataset:
-    """Read samples ``X`` and labels ``y``, or ``X_train`` and ``y_train``, or a matrix of SciPy's ``save_npz``.
+    """Read samples ``X`` and labels ``y``, or ``X_train`` and ``y_train``, or SciPy's ``save_npz``.
 
     A sparse X is four arrays: ``X_data``, ``X_indices``, ``X_indptr``, ``X_shape``.
     """

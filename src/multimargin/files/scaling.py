@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -70,26 +70,16 @@ class Scaling:
         """``X`` scaled: float32 if X is, else float64. X itself is not changed."""
         if self.factor is not None and X.shape[1] != len(self.factor):
             raise ValueError(f"X has {X.shape[1]} features, and the scaling is for {len(self.factor)}.")
-        dtype = np.float32 if X.dtype == np.float32 else np.float64
-        if self.kind == "unit":
-            factors = _inverse(np.sqrt(sqnorms(X)))
-            return (
-                (sp.diags_array(factors) @ as_float64(X)).astype(dtype)
-                if sp.issparse(X)
-                else _rows(X, factors, dtype)
-            )
         if self.offset is not None and sp.issparse(X):
             raise ValueError("This scaling was made for dense data: its offset would fill sparse data.")
-        scaled = as_float64(X) if self.offset is None else np.subtract(X, self.offset, dtype=np.float64)
+        dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
+        by = np.asarray(_inverse(np.sqrt(sqnorms(X)))[:, None] if self.kind == "unit" else self.factor)
         if sp.issparse(X):
-            scaled = sp.csr_array(scaled, copy=True)
-            scaled.data *= np.asarray(self.factor)[scaled.indices]
-            return scaled.astype(dtype)
-        return np.multiply(scaled, self.factor).astype(dtype, copy=False)
-
-
-def _rows(X: np.ndarray, factors: FloatArray, dtype: Any) -> np.ndarray:
-    return np.multiply(X, factors[:, None], dtype=np.float64).astype(dtype, copy=False)
+            places = X.indices if self.kind != "unit" else np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+            values = np.multiply(X.data, np.ravel(by)[places], dtype=np.float64).astype(dtype)
+            return sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
+        scaled = X if self.offset is None else np.subtract(X, self.offset, dtype=np.float64)
+        return np.multiply(scaled, by, dtype=np.float64).astype(dtype, copy=False)
 
 
 def _inverse(size: FloatArray) -> FloatArray:

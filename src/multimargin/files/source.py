@@ -1,4 +1,4 @@
-"""A data file that is being read: where its bytes come from, which part of them is wanted, and its messages."""
+"""A data file that is being read: where its bytes come from, which of them are wanted, and its messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ _BOM = b"\xef\xbb\xbf"
 class TextReader(Protocol):
     """A native reader of text."""
 
-    nbytes: int
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what has been read."""
 
     def feed(self, block: np.ndarray, n_threads: int) -> tuple[int, int, bytes] | None:
         """Read whole lines; where and why it could not, if so."""

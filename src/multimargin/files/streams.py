@@ -62,7 +62,7 @@ class Stream:
         return self._ahead[:size]
 
     def head_lines(self, count: int, skipped: Callable[[bytes], bool]) -> list[bytes]:
-        """The next ``count`` lines that are not ``skipped``, without their ends; they are read again later."""
+        """The next ``count`` lines that are not ``skipped``, without their ends; they stay to be read."""
         size = _STEP
         while True:
             text = self.head(size)
@@ -118,7 +118,7 @@ class Stream:
         return b"".join(parts)
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """Whole lines, some megabytes at a time, as bytes that are valid until the next ones are asked for."""
+        """Whole lines, some megabytes at a time, as bytes that are valid until the next ones are read."""
         buffer, kept = bytearray(BLOCK), 0
         while True:
             view = memoryview(buffer)
@@ -196,7 +196,8 @@ def need_zstd(name: str) -> Any:
         import zstandard
     except ImportError as error:
         raise ImportError(
-            f"{name} is compressed by Zstandard, which needs the package zstandard: pip install multimargin[zstd]"
+            f"{name} is compressed by Zstandard, which needs the package zstandard: "
+            "pip install multimargin[zstd]"
         ) from error
     return zstandard
 
@@ -205,7 +206,7 @@ class _ZstdReader:
     """Frames of Zstandard, one after the other; an end inside of a frame is an ``EOFError``."""
 
     def __init__(self, raw: BinaryIO, zstandard: Any) -> None:
-        self._raw, self._make = raw, lambda: zstandard.ZstdDecompressor().decompressobj()
+        self._raw, self._zstandard = raw, zstandard
         self._frame: Any = None
         self._left = memoryview(b"")
 
@@ -225,7 +226,7 @@ class _ZstdReader:
     def _unpack(self, packed: bytes) -> bytes:
         parts = []
         while packed:
-            self._frame = self._frame or self._make()
+            self._frame = self._frame or self._zstandard.ZstdDecompressor().decompressobj()
             parts.append(self._frame.decompress(packed))
             packed = self._frame.unused_data if self._frame.eof else b""
             if self._frame.eof:

@@ -20,12 +20,12 @@ def check_dtype(dtype: Any) -> np.dtype[Any] | None:
     if isinstance(dtype, str) and dtype == "auto":
         return None
     try:
-        found = np.dtype(dtype)
+        found: np.dtype[Any] | None = np.dtype(dtype)
     except TypeError:
         found = None
     if found is None or found not in _KNOWN:
         names = ", ".join(repr(np.dtype(known).name) for known in _KNOWN)
-        raise ValueError(f"dtype must be 'auto', {names}, got {dtype!r}.")
+        raise ValueError(f"dtype must be 'auto' or one of {names}, got {dtype!r}.")
     return found
 
 

@@ -7,7 +7,7 @@ import gzip
 import lzma
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -37,13 +37,13 @@ def _compressed(file: BinaryIO, path: Path) -> Iterator[Any]:
     if kind is None:
         yield file
         return
-    if kind == "gzip":
-        inner: Any = gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0)
-    elif kind == "bzip2":
-        inner = bz2.BZ2File(file, "wb")
-    elif kind == "xz":
-        inner = lzma.LZMAFile(file, "wb")
-    else:
-        inner = need_zstd(str(path)).ZstdCompressor().stream_writer(file, closefd=False)
-    with inner:
+    with _PACK[kind](file, path) as inner:
         yield inner
+
+
+_PACK: dict[str, Callable[[BinaryIO, Path], Any]] = {
+    "gzip": lambda file, path: gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0),
+    "bzip2": lambda file, path: bz2.BZ2File(file, "wb"),
+    "xz": lambda file, path: lzma.LZMAFile(file, "wb"),  # noqa: SIM115
+    "zstd": lambda file, path: need_zstd(str(path)).ZstdCompressor().stream_writer(file, closefd=False),
+}
