@@ -10,12 +10,14 @@ import scipy.sparse as sp
 from sklearn import model_selection
 
 from ..files import archive
+from ..files.scaling import KINDS, Scaling
 from ..files.tree import decode
 from ..kernels import CallableKernel, Kernel
 from .fold_model import find_scorers
 from .kernel_svc import KernelSVC
 from .kernel_svc_cv import KernelSVCCV
 from .linear_svc import LinearSVC
+from .scaled import scaled_pipeline
 from .storing import SPLITTER, SPLITTERS
 
 _ESTIMATORS: dict[str, type[Any]] = {cls.__name__: cls for cls in (KernelSVC, KernelSVCCV, LinearSVC)}
@@ -68,11 +70,12 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False, check: bool = True
         found = decode(tree, arrays, _EXPANSION * size + _ROOM)
         model = _restored(found["estimator"], found["state"])
         _check(model)
+        scaling = _scaling(found["scaling"], model)
     except (_MalformedError, ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
         archive.refuse(path, f"its content is not that of a model ({str(error).rstrip('.')})")
     except RecursionError:
         archive.refuse(path, "its content is not that of a model (it is nested too deeply)")
-    return model
+    return model if scaling is None else scaled_pipeline(scaling, model)
 
 
 def _restored(name: str, state: dict[str, Any]) -> Any:
@@ -91,6 +94,16 @@ def _restored(name: str, state: dict[str, Any]) -> Any:
     scorers = find_scorers(model, model.scoring)
     model.scorer_ = scorers["score"] if list(scorers) == ["score"] else scorers
     return model
+
+
+def _scaling(stored: dict[str, Any] | None, model: Any) -> Scaling | None:
+    if stored is None:
+        return None
+    kind, offset, factor = (stored[name] for name in ("kind", "offset", "factor"))
+    _demand(kind in KINDS and (kind == "unit") == (factor is None), "the scaling")
+    for part in (offset, factor):
+        _demand(part is None or _is_finite(part, (model.n_features_in_,)), "the scaling")
+    return Scaling(kind, offset, factor)
 
 
 def _splitter(stored: dict[str, Any]) -> Any:

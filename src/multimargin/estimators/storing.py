@@ -69,7 +69,7 @@ class StoredModel:
         state = stored_state(self)
         tree: dict[str, Any] = {"state": {name: state[name] for name in sorted(state, key=_parameters_first)}}
         if scaling is not None:
-            tree["scaling"] = scaling.state()
+            tree["scaling"] = {name: getattr(scaling, name) for name in ("kind", "offset", "factor")}
         try:
             document, arrays = encode(tree)
         except Unstorable as error:

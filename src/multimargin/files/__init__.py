@@ -1,1 +1,1 @@
-"""Files: data, models, exports."""
+"""Files: data (text, arrays and tables), models, and exports to other programs."""
