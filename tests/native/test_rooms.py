@@ -14,7 +14,8 @@ BELOW = {
     "state": {"base"},
     "solvers": {"base", "samples", "machines", "kernel", "state"},
     "linear": {"base", "machines"},
-    "bind": {"base", "samples", "machines", "kernel", "state", "solvers", "linear"},
+    "files": {"base"},
+    "bind": {"base", "samples", "machines", "kernel", "state", "solvers", "linear", "files"},
 }
 FILES = sorted(NATIVE.rglob("*.[hc]pp"))
 

@@ -24,6 +24,7 @@ ROOMS = [
     ("engines",),
     ("methods", "linear"),
     ("selection",),
+    ("files",),
     ("estimators",),
     ("package",),  # __init__.py and the modules that only give public or old names
 ]

@@ -22,8 +22,10 @@ from ..system.versions import DOCUMENTATION
 from ..system.warn import warn_user
 from .callbacks import CallbackSupportMixin, SklearnCallbacks, callback_context
 from .costs import check_weights
+from .exporting import ExportedModel
 from .keywords import ForeignKeywords
 from .states import from_plain, to_plain
+from .storing import StoredModel
 from .validation import check_bool, check_choice, check_integer, check_number
 
 # Parameters that may differ between the processes of a team, and types of the others that are compared.
@@ -43,7 +45,8 @@ class Rows(NamedTuple):
     weighted: bool = False  # whether weights were given
 
 
-class MachineClassifier(ForeignKeywords, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class MachineClassifier(
+    StoredModel, ExportedModel, ForeignKeywords, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Base of the estimators of this package."""
 
     tol: float

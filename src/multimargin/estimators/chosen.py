@@ -11,13 +11,15 @@ from sklearn.utils.validation import check_is_fitted
 from ..selection.temperature import log_probabilities
 from ..system.typing import FloatArray
 from .base import winners
+from .exporting import ExportedModel
 from .fold_model import Scorer, evaluate
 from .kernel_svc import KernelSVC
 from .keywords import ForeignKeywords
 from .samples import new_data
+from .storing import StoredModel
 
 
-class ChosenModel(ForeignKeywords, ClassifierMixin, BaseEstimator):
+class ChosenModel(StoredModel, ExportedModel, ForeignKeywords, ClassifierMixin, BaseEstimator):
     """The base of ``KernelSVCCV``: what it does with the best point once that is fitted."""
 
     scoring: Any

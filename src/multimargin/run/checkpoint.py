@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from ..solution import Trace
+from ..system.atomic import prepare
 from ..system.team import SOLO, Team
 from ..system.typing import FloatArray, IntArray
 from ..system.warn import warn_user
-from .checkpoint_file import Snapshot, prepare, read, refuse, write
+from .checkpoint_file import Snapshot, read, refuse, write
 from .fingerprint import differences
 
 EVERY = 60.0  # seconds between two writes, unless others are asked for
@@ -74,7 +75,7 @@ class Checkpoint:
         return self._team.agree(self._team.attempt(lambda: self._look() if first else None))
 
     def _look(self) -> Snapshot | None:
-        prepare(self.path)
+        prepare(self.path, "checkpoint")
         if not self.path.exists():
             return None
         state = read(self.path)

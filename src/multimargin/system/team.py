@@ -20,15 +20,40 @@ from .typing import FloatArray, IntArray
 Value = TypeVar("Value")
 
 
-class Team(ABC):
+class Processes(ABC):
+    """Processes that work on one thing together, and that tell each other what they know."""
+
+    rank: int = 0  # the number of this process
+    size: int = 1
+
+    @abstractmethod
+    def collect(self, value: Value) -> list[Value]:
+        """Every process's value, in the order of ranks: small objects, which are pickled."""
+
+    def attempt(self, work: Callable[[], Value]) -> Value:
+        """What ``work`` returns here; if it fails in some process, an error in all of them.
+
+        ``work`` must not call any verb. The error is that of the first process that has one.
+        """
+        result, error = None, None
+        try:
+            result = work()
+        except Exception as failure:
+            error = failure
+        told = self.collect(None if error is None else (type(error), str(error)))
+        for rank, failed in enumerate(told):
+            if failed is not None:
+                raise _error_of(rank, *failed) from error
+        return cast("Value", result)
+
+
+class Team(Processes):
     """All processes of a fit.
 
     Every verb must be called by all processes, in the same order. What it returns is the same in each of
     them, to the last bit.
     """
 
-    rank: int = 0  # the number of this process
-    size: int = 1
     ranks_on_host: int = 1  # processes of the team that share this host's memory
     core_share: float = (
         1.0  # of the cores that this process may use, if other processes of the team may use them too
@@ -69,26 +94,6 @@ class Team(ABC):
     @abstractmethod
     def gather(self, mine: np.ndarray) -> np.ndarray:
         """Every process's array of numbers, all of one shape; the first axis is the rank."""
-
-    @abstractmethod
-    def collect(self, value: Value) -> list[Value]:
-        """Every process's value, in the order of ranks: small objects, which are pickled."""
-
-    def attempt(self, work: Callable[[], Value]) -> Value:
-        """What ``work`` returns here; if it fails in some process, an error in all of them.
-
-        ``work`` must not call any verb. The error is that of the first process that has one.
-        """
-        result, error = None, None
-        try:
-            result = work()
-        except Exception as failure:
-            error = failure
-        told = self.collect(None if error is None else (type(error), str(error)))
-        for rank, failed in enumerate(told):
-            if failed is not None:
-                raise _error_of(rank, *failed) from error
-        return cast("Value", result)
 
     def together(self) -> AbstractContextManager[Any]:
         """Context of a fit: an exception in one process ends all of them."""

@@ -10,6 +10,7 @@
 //     state      gradient and measures of all samples
 //     solvers    solvers of the block subproblem, Newton steps of all samples (include machines, kernel, state)
 //     linear     the linear machine (includes machines)
+//     files      data files in text: lines to arrays and back (includes base alone)
 //     bind       Python bindings (include all)
 #include <nanobind/nanobind.h>
 
@@ -22,12 +23,13 @@ void bind_projections(nanobind::module_& m);
 void bind_pair_descent(nanobind::module_& m);
 void bind_newton(nanobind::module_& m);
 void bind_linear(nanobind::module_& m);
+void bind_files(nanobind::module_& m);
 }  // namespace multimargin::bind
 
 NB_MODULE(_core, m) {
   using namespace multimargin::bind;
   m.doc() = "Native part of multimargin: kernel rows and block solvers.";
   for (const auto bind : {bind_kernel, bind_samples, bind_state, bind_descents, bind_projections, bind_pair_descent,
-                          bind_newton, bind_linear})
+                          bind_newton, bind_linear, bind_files})
     bind(m);
 }

@@ -1,0 +1,1 @@
+"""Files: data (text, arrays and tables), models, and exports to other programs."""
