@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from ..system.memory import available_bytes
 from .dataset import Dataset
+from .faults import MalformedFileError
 from .options import ReadOptions, WriteOptions
 from .source import Source
 from .types import converted
@@ -71,7 +72,7 @@ def _array(source: Source, file: Any) -> Any:
         if isinstance(file, Path):
             return np.load(file, mmap_mode="r", allow_pickle=False)
         return _checked_array(source, file, len(file.getbuffer()))
-    except (ValueError, EOFError, OSError, SyntaxError, TypeError, OverflowError) as error:
+    except Exception as error:  # of many kinds, because the header is Python's text of a dict
         raise source.error(f"it is not an array that can be read without executing code ({error})") from error
 
 
@@ -123,7 +124,9 @@ def read_npz(source: Source, options: ReadOptions) -> Dataset:
         try:
             with zipfile.ZipFile(source.whole()) as archive:
                 X, y, names = _members(source, archive, options.label is False)
-        except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+        except MalformedFileError:
+            raise
+        except Exception as error:  # of many kinds: zipfile trusts what the file says of itself
             raise source.error(f"the file is damaged or incomplete ({error})") from error
         mine = slice(*part.bounds(X.shape[0]))
         options.check_features(X.shape[1], source.name)
@@ -169,7 +172,7 @@ def _member(source: Source, archive: zipfile.ZipFile, name: str) -> np.ndarray:
         with archive.open(info) as member:
             content = io.BytesIO(member.read())
         return _checked_array(source, content, info.file_size)
-    except (ValueError, SyntaxError, TypeError, OverflowError) as error:
+    except Exception as error:  # as above
         raise source.error(f"{name} cannot be read without executing code ({error})") from error
 
 

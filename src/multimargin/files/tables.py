@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +17,7 @@ from .source import Source
 from .types import dtype_for
 
 NUMBER, WORD = 0, 1  # kinds of columns
+_ESCAPED = re.compile(r'""|\\["\\]')
 _HINT = " (features must be numbers; label= names the column of labels)"
 
 
@@ -95,8 +96,21 @@ def _fields(source: Source, line: bytes, delimiter: str) -> list[str]:
         text = line.decode().rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise source.error(f"its first lines are not text in UTF-8 ({error.reason})") from error
-    csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
-    return next(csv.reader([text], delimiter=delimiter, skipinitialspace=True), [])
+    quote = re.compile(
+        rf'[^\S{delimiter}]*"((?:""|\\["\\]|\\(?!["\\])|[^"\\])*)"[^{delimiter}]*({delimiter}|$)'
+    )
+    fields, at = [], 0
+    while at <= len(text):
+        found = quote.match(text, at)
+        if found is not None:
+            fields.append(_ESCAPED.sub(lambda sign: sign.group()[1], found.group(1)))
+            at = found.end() if found.group(2) else len(text) + 1
+        else:
+            end = text.find(delimiter, at)
+            end = len(text) if end < 0 else end
+            fields.append(text[at:end].strip())
+            at = end + 1
+    return fields
 
 
 def _is_header(rows: Sequence[Sequence[str]], label: Any) -> bool:
