@@ -23,6 +23,7 @@ from ..system.warn import warn_user
 from .callbacks import CallbackSupportMixin, SklearnCallbacks, callback_context
 from .costs import check_weights
 from .keywords import ForeignKeywords
+from .reporting import ReportMixin
 from .states import from_plain, to_plain
 from .validation import check_bool, check_choice, check_integer, check_number
 
@@ -43,7 +44,7 @@ class Rows(NamedTuple):
     weighted: bool = False  # whether weights were given
 
 
-class MachineClassifier(ForeignKeywords, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class MachineClassifier(ForeignKeywords, ReportMixin, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Base of the estimators of this package."""
 
     tol: float

@@ -14,10 +14,11 @@ from .base import winners
 from .fold_model import Scorer, evaluate
 from .kernel_svc import KernelSVC
 from .keywords import ForeignKeywords
+from .reporting import ReportMixin
 from .samples import new_data
 
 
-class ChosenModel(ForeignKeywords, ClassifierMixin, BaseEstimator):
+class ChosenModel(ForeignKeywords, ReportMixin, ClassifierMixin, BaseEstimator):
     """The base of ``KernelSVCCV``: what it does with the best point once that is fitted."""
 
     scoring: Any
