@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from inspect import signature
 from typing import Any
@@ -124,17 +125,17 @@ def _kernel_weights(machine: KernelSVC) -> Weights | None:
 # -- the linear machine -----------------------------------------------------------------------------------
 def _linear(machine: LinearSVC) -> dict[str, Any]:
     stored = (
-        "The model has none: it was stored without the dual, which warm_start or keep_dual would have kept."
+        "They are not known: the model was stored without its dual, which warm_start or keep_dual keeps."
     )
     streamed = getattr(machine, "_stream", None) is not None
     learnt = "It was trained by partial_fit, which does not keep what this needs."
     missing = {
         "trace": learnt if streamed else "The model has no trace: it was stored without one.",
-        "certificate": "There is no certificate: a model trained by partial_fit would need all rows again for one.",
+        "certificate": "There is none: a model trained by partial_fit would need all rows again for it.",
         "support": learnt if streamed else stored,
-        "bounded": "How many are bounded is not known: a LinearSVC does not keep the costs of its training rows.",
-        "suspects": "A LinearSVC keeps neither its training rows nor their losses, so it cannot name suspects. The "
-        "worst mistakes on the data that it is judged on are a substitute: judge it on the training data.",
+        "bounded": "How many are bounded is not known: a LinearSVC does not keep the costs of rows.",
+        "suspects": "A LinearSVC keeps neither its training rows nor their losses, so it cannot name "
+        "suspects. Judge it on the training data instead: the worst mistakes are then the suspects.",
     }
     support = None
     if hasattr(machine, "dual_coef_"):
@@ -145,8 +146,8 @@ def _linear(machine: LinearSVC) -> dict[str, Any]:
             support = Support(np.bincount(labels, minlength=len(machine.classes_)))
         else:
             missing["support"] = (
-                f"The model has {count(own.shape[0])} support vectors. Their classes are not known: it does not "
-                "keep the labels of its training rows."
+                f"The model has {count(own.shape[0])} support vectors. Their classes are not known: it does "
+                "not keep the labels of its training rows."
             )
     return {
         "kernel": None,
@@ -220,7 +221,7 @@ def _facts(model: Any, machine: Any, judged: Judged | None) -> list[tuple[str, s
         if not machine._kernel.pairwise:
             facts += [("Support vectors", _array(machine._support))]
         facts += [("Coefficients", _array(machine.dual_coef_))]
-        facts += [("Kernel", repr(machine._kernel)), ("Bias", machine.bias_)]
+        facts += [("Kernel", _rounded(repr(machine._kernel))), ("Bias", machine.bias_)]
     elif machine is not None:
         facts += [("Weights", _array(machine.coef_))]
     facts += [("Labels", f"{model.classes_.dtype.name}")]
@@ -233,6 +234,11 @@ def _facts(model: Any, machine: Any, judged: Judged | None) -> list[tuple[str, s
     if judged is not None:
         facts += [("Data judged on", _array(judged.X)), ("Time of their scores", seconds(judged.seconds))]
     return facts
+
+
+def _rounded(text: str) -> str:
+    """A text whose long decimals have four significant digits."""
+    return re.sub(r"\d+\.\d{4,}(e-?\d+)?", lambda match: f"{float(match[0]):.4g}", text)
 
 
 def _array(array: Any) -> str:
@@ -252,6 +258,7 @@ def _check_image_shape(shape: Any, features: int) -> None:
     right = right and (len(shape) == 2 or (len(shape) == 3 and shape[2] == 3))
     if not right or math.prod(shape) != features:
         raise ValueError(
-            "image_shape must be 'auto', None, (height, width) or (height, width, 3) with as many values as there "
+            "image_shape must be 'auto', None, (height, width) or (height, width, 3) with as many values "
+            "as there "
             f"are features ({features}), got {shape!r}."
         )

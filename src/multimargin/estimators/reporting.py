@@ -23,18 +23,18 @@ class ReportMixin:
     ) -> Path:
         """Write a page for the browser: what the fit proved, how it went, and how it does on data.
 
-        The page is one HTML file that loads nothing else. It shows the certificate in words, the course of the
-        fit and where its time went, support vectors, suspect labels and parameters; the grid of a search; the
-        largest weights of a linear machine. With ``X`` and ``y`` it also shows accuracy, confusion matrix,
-        scores, margins and the worst mistakes on them.
+        The page is one HTML file that loads nothing else. It shows the certificate in words, the course of
+        the fit and where its time went, support vectors, suspect labels and parameters; the grid of a
+        search; the largest weights of a linear machine. With ``X`` and ``y`` it also shows accuracy,
+        confusion matrix, scores, margins and the worst mistakes on them.
 
         Parameters
         ----------
         path : str or path-like
             The file. It is written whole or not at all, and replaces an older one.
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
-            Data to judge the model on, which should not have been trained on; kernel values for a precomputed
-            kernel.
+            Data to judge the model on, which should not have been trained on; kernel values for a
+            precomputed kernel.
         y : array-like of shape (n_samples,) or None
             Their true labels. ``X`` and ``y`` are given both or not at all.
         title : str or None

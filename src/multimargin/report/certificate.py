@@ -6,7 +6,7 @@ import math
 
 from ..solution import relative_gap
 from .markup import Html, join, number, paragraph, section, tag
-from .numbers import percent, seconds
+from .numbers import apart, percent, seconds
 from .subject import Certificate, Subject
 from .tables import table, text
 
@@ -25,23 +25,25 @@ def certificate(subject: Subject) -> Html:
 
 def _words(proof: Certificate) -> list[Html]:
     share = relative_gap(proof.gap, proof.primal)
+    primal, bound = apart(proof.primal, -proof.dual)
     state = tag("strong", "Converged." if proof.status.converged else "Not converged.")
     kind = "status good" if proof.status.converged else "status wrong"
-    said = str(proof.status)
-    parts = [paragraph(state, " The solver ", said[0].lower() + said[1:], kind=kind)]
+    said = str(proof.status).removeprefix("converged: ")
+    parts = [paragraph(state, " ", said[0].upper() + said[1:], kind=kind)]
     parts += [
         paragraph(
-            "A fit looks for the model with the smallest objective: a penalty on large weights plus C times the "
-            "losses of the training rows. This model's objective, the primal, is ",
-            number(proof.primal),
+            "A fit looks for the model with the smallest objective: a penalty on large weights plus C "
+            "times the losses of the training rows. This model's objective, the primal, is ",
+            number(proof.primal, primal),
             ". The fit has also found a lower bound, from the dual: ",
             tag("strong", "no model of this kind, with these data and parameters, has an objective below "),
-            number(-proof.dual),
+            number(-proof.dual, bound),
             ".",
         ),
         paragraph(*_distance(proof, share)),
         paragraph(
-            "The optimality condition of a training row is met exactly at the optimum. Here the worst row misses it by ",
+            "The optimality condition of a training row is met exactly at the optimum. Here the worst row "
+            "misses it by ",
             number(proof.violation, _digits(proof.violation)),
             " in units of the margin; ",
             _tolerance(proof),
@@ -50,15 +52,15 @@ def _words(proof: Certificate) -> list[Html]:
     if not proof.semidefinite:
         parts += [
             paragraph(
-                "The lower bound is a proof if the kernel is positive semidefinite, which this kernel is not by its "
-                "form. If it is not, read the gap as a measure of progress.",
+                "The lower bound is a proof if the kernel is positive semidefinite, which this kernel is "
+                "not by its form. If it is not, read the gap as a measure of progress.",
                 kind="note",
             )
         ]
     parts += [
         paragraph(
-            "The gap says how well the training problem was solved. It does not say how well the model predicts "
-            "new data: only data that were not trained on tell that.",
+            "The gap says how well the training problem was solved. It does not say how well the model "
+            "predicts new data: only data that were not trained on tell that.",
             kind="note",
         )
     ]
@@ -68,8 +70,8 @@ def _words(proof: Certificate) -> list[Html]:
 def _distance(proof: Certificate, share: float) -> list[object]:
     """What the gap says."""
     if not math.isfinite(share):
-        return ["The difference, the duality gap, is ", number(proof.gap), ". The primal is not positive, so there is "
-                "no relative gap."]  # fmt: skip
+        end = ". The primal is not positive, so there is no relative gap."
+        return ["The difference, the duality gap, is ", number(proof.gap), end]
     meaning = (
         "More training would change little."
         if share <= 1e-2
@@ -78,9 +80,9 @@ def _distance(proof: Certificate, share: float) -> list[object]:
     return [
         "The difference, the duality gap, is ",
         number(proof.gap),
-        ". So the objective is at most ",
+        ". So no model can have an objective that is smaller by more than ",
         tag("strong", number(share, percent(share))),
-        " of itself above the best that is possible. ",
+        ". ",
         meaning,
     ]
 
@@ -99,8 +101,8 @@ def _digits(value: float) -> str | None:
 def _table(proof: Certificate) -> Html:
     rows = [
         ("Status", proof.status.name.lower().replace("_", " ")),
-        ("Primal objective", number(proof.primal)),
-        ("Dual objective (minimised)", number(proof.dual)),
+        ("Primal objective", number(proof.primal, apart(proof.primal, -proof.dual)[0])),
+        ("Dual objective (minimised)", number(proof.dual, apart(-proof.primal, proof.dual)[1])),
         ("Duality gap", number(proof.gap)),
         ("Relative gap", number(share := relative_gap(proof.gap, proof.primal), percent(share))),
         ("Largest violation", number(proof.violation)),
@@ -116,25 +118,21 @@ def key_numbers(subject: Subject, judged: Html | None) -> Html:
     proof = subject.certificate
     if proof is not None:
         word = "Converged" if proof.status.converged else "Not converged"
-        tiles += [_tile("Fit", tag("span", word, class_="good" if proof.status.converged else "wrong"))]
+        tiles += [tile("Fit", tag("span", word, class_="good" if proof.status.converged else "wrong"))]
         share = relative_gap(proof.gap, proof.primal)
         if math.isfinite(share):
-            tiles += [_tile("Above the optimum, at most", number(share, percent(share)))]
+            tiles += [tile("Relative duality gap", number(share, percent(share)))]
     if judged is not None:
         tiles = [*tiles[:1], judged, *tiles[1:]]
     if subject.support is not None:
         total = int(subject.support.total.sum())
-        tiles += [_tile("Support vectors", number(total))]
+        tiles += [tile("Support vectors", number(total))]
     if subject.trace is not None and "seconds" in subject.trace.info:
         spent = float(str(subject.trace.info["seconds"]))
-        tiles += [_tile("Time of the fit", number(spent, seconds(spent)))]
+        tiles += [tile("Time of the fit", number(spent, seconds(spent)))]
     return tag("dl", *tiles, class_="key")
-
-
-def _tile(name: str, value: object, note: object = None) -> Html:
-    return tag("div", tag("dt", name), tag("dd", value), tag("dd", note, class_="note") if note else None)
 
 
 def tile(name: str, value: object, note: object = None) -> Html:
     """One of the key numbers."""
-    return _tile(name, value, note)
+    return tag("div", tag("dt", name), tag("dd", value), tag("dd", note, class_="note") if note else None)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .markup import Html, details, join, tag
-from .numbers import short
+from .numbers import fixed
 from .scales import Scale
 
 WIDTH, HEIGHT = 340, 216  # of a small drawing: readable on a phone, three in a row on a desk
@@ -111,13 +111,17 @@ def bar(shares: Sequence[tuple[float, str]]) -> Html:
     return _cell(join(parts), 10)
 
 
-def box(quantiles: Sequence[float], scale: Scale, kind: str, marks: Sequence[float] = ()) -> Html:
-    """A box from the quarter to three quarters, whiskers from 5% to 95%, and a line at the median."""
-    low, first, median, third, high = (scale(value) for value in quantiles)
+def boxes(shown: Sequence[tuple[Sequence[float], str]], scale: Scale, marks: Sequence[float] = ()) -> Html:
+    """One box below the other: from 25% to 75%, whiskers from 5% to 95%, and a line at the median."""
     parts = [line(scale(value), 0, scale(value), 16, "mark") for value in marks]
-    parts += [line(low, 8, high, 8, f"whisker {kind}")]
-    parts += [rect(first, 3, round(max(third - first, 0.3), 2), 10, f"box {kind}")]
-    parts += [line(median, 1.5, median, 14.5, f"median {kind}")]
+    height = 16 / len(shown)
+    for k, (quantiles, kind) in enumerate(shown):
+        low, first, median, third, high = (scale(value) for value in quantiles)
+        top, thick = height * k, 0.62 * height
+        middle = top + height / 2
+        parts += [line(low, middle, high, middle, f"whisker {kind}")]
+        parts += [rect(first, middle - thick / 2, round(max(third - first, 0.3), 2), thick, f"box {kind}")]
+        parts += [line(median, top + 0.1 * height, median, top + 0.9 * height, f"median {kind}")]
     return _cell(join(parts), 16)
 
 
@@ -128,7 +132,7 @@ def cell_scale(low: float, high: float) -> Scale:
 
 def cell_axis(scale: Scale, title: str) -> Html:
     """The head of a column of such drawings: the title and the ends of the scale."""
-    ends = tag("span", tag("span", short(scale.low, 2)), tag("span", short(scale.high, 2)), class_="ends")
+    ends = tag("span", tag("span", fixed(scale.low, 2)), tag("span", fixed(scale.high, 2)), class_="ends")
     return join([tag("span", title), ends])
 
 

@@ -11,14 +11,16 @@ from .palette import LEVELS, level
 from .tables import Column, table, text
 
 MOST_PAIRS = 40
+_LEAST_SCALE = 0.1  # the strongest colour stands for at least this share, so that few mistakes stay pale
 _NUMBERED, _NAMED = 30, 60  # up to so many classes cells have numbers, and axes a name per class
 
 
 def accuracy_tile(outcome: Outcome) -> Html:
     """The accuracy as one of the key numbers."""
     low, high = outcome.interval
-    note = join([_between(low, high), f", {count(outcome.n)} rows"])
-    return tile("Accuracy on the data given", number(outcome.accuracy, percent(outcome.accuracy)), note)
+    ends = (number(low, percent(low).rstrip("%")), number(high, percent(high)))
+    note = join([*ends], "–") + f", {count(outcome.n)} rows"
+    return tile("Accuracy", number(outcome.accuracy, percent(outcome.accuracy)), Html(note))
 
 
 def _between(low: float, high: float) -> Html:
@@ -95,12 +97,12 @@ def _heat_map(outcome: Outcome) -> Html:
     left = 30.0 + 6.6 * longest
     tilted = longest * 7 > cell - 2 and k <= _NAMED
     top = 26.0 + (6.6 * longest if tilted else 14.0)
-    largest = max(c / outcome.rows[i] for i, j, c in _pairs(outcome))
+    largest = max(_LEAST_SCALE, *(c / outcome.rows[i] for i, _, c in _pairs(outcome)))
     parts = [rect(left, top, m * cell, k * cell, "frame")]
     for (i, j), c in outcome.cells.items():
         share = c / outcome.rows[i]
         kind = "right" if i == j else f"o{level(share / largest)}"
-        tip = f"label {cut(names[i], 30)}, predicted {cut(names[j], 30)}: {count(c)} rows, {percent(share)} of the label"
+        tip = f"label {cut(names[i], 30)}, predicted {cut(names[j], 30)}: {count(c)} rows, {percent(share)}"
         parts += [rect(left + j * cell, top + i * cell, cell, cell, kind, tip)]
         if k <= _NUMBERED:
             at = (left + (j + 0.5) * cell, top + (i + 0.5) * cell + 4)
@@ -111,12 +113,20 @@ def _heat_map(outcome: Outcome) -> Html:
     middle = top + k * cell / 2
     parts += [words(12, middle, "label", "tick title", transform=f"rotate(-90 12 {middle:g})")]
     parts += [_legend(left, top + k * cell + 16, largest)]
-    size = (max(left + m * cell, left + 230) + 8, top + k * cell + 52)
+    size = (max(left + m * cell, left + 280) + 8, top + k * cell + 52)
     described = (
         f"Heat map of {count(k)} labels and {count(m)} predicted classes. The diagonal is what was right. "
         "The table beside it has the cells with most mistakes."
     )
-    return figure("confusion", "Confusion matrix", described, join(parts), size, _as_table(outcome), "matrix")
+    return figure(
+        "confusion",
+        "Confusion matrix",
+        described,
+        join(parts),
+        size,
+        _as_table(outcome),
+        "matrix" if k <= 12 else "matrix large",
+    )
 
 
 def _names(names: list[str], m: int, cell: float, left: float, top: float, tilted: bool) -> list[Html]:
@@ -146,8 +156,8 @@ def _legend(x: float, y: float, largest: float) -> Html:
     parts = [rect(x + 18 * k, y, 18, 9, f"o{k + 1}") for k in range(LEVELS - 1)]
     end = x + 18 * (LEVELS - 1)
     parts += [words(x, y + 24, "0", "tick", "start"), words(end, y + 24, percent(largest), "tick", "end")]
-    parts += [words(x + 72, y + 24, "share of label")]
-    parts += [rect(end + 14, y, 9, 9, "right"), words(end + 28, y + 9, "right", "tick", "start")]
+    parts += [words(end + 10, y + 9, "wrong, share of label", "tick", "start")]
+    parts += [rect(end + 10, y + 15, 9, 9, "right"), words(end + 24, y + 24, "right", "tick", "start")]
     return join(parts)
 
 

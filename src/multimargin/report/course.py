@@ -37,14 +37,15 @@ def course_of_fit(subject: Subject) -> Html:
         return section("course", "Course of the fit", paragraph(subject.missing["trace"]))
     chosen = _thinned(len(trace))
     rows = [trace.row(k) for k in chosen]
+    before = [trace.row(k - 1).seconds if k else 0.0 for k in chosen]
     total = float(str(trace.info.get("seconds", rows[-1].seconds)))
     end = total if total >= rows[-1].seconds else rows[-1].seconds
     unit, factor = ("ms", 1e3) if end < 1 else ("s", 1.0)
     x = Scale(0.0, factor * end or 1.0, LEFT, WIDTH - RIGHT)
     proof = subject.certificate
     charts = [
-        _chart("violation", "Largest violation", rows, proof, x, (unit, factor), end),
-        _chart("gap", "Duality gap", rows, proof, x, (unit, factor), end),
+        _chart("violation", "Largest violation", rows, before, proof, x, (unit, factor), end),
+        _chart("gap", "Duality gap", rows, before, proof, x, (unit, factor), end),
         _dual_chart(rows, proof, x, (unit, factor), end),
     ]
     said = [
@@ -53,7 +54,8 @@ def course_of_fit(subject: Subject) -> Html:
         whole(trace.iterations),
         " in all",
         f", of which {len(rows)} are shown. " if len(rows) < len(trace) else ". ",
-        "Each point was measured before its step, and the dual after it. The ring is the certificate at the end.",
+        "The ring is the certificate at the end. The dual is drawn as its distance from \u2212P, the bound "
+        "that the primal P of the certificate gives, so that a logarithmic scale can show it.",
     ]
     return section(
         "course",
@@ -73,13 +75,14 @@ def _chart(
     name: str,
     title: str,
     rows: list[TraceRow],
+    before: list[float],
     proof: Certificate | None,
     x: Scale,
     unit: tuple[str, float],
     end: float,
 ) -> Html:
-    """A positive column of the trace on a logarithmic scale."""
-    pairs = [(row.seconds, getattr(row, name)) for row in rows]
+    """A positive column of the trace on a logarithmic scale, at the seconds ``before`` each step."""
+    pairs = [(t, getattr(row, name)) for t, row in zip(before, rows, strict=True)]
     final = None if proof is None else (end, getattr(proof, name))
     tol = proof.tol if proof is not None and name == "violation" else None
     return _logarithmic(name, title, pairs, final, x, unit, tol)
@@ -93,7 +96,7 @@ def _dual_chart(
         pairs = [(row.seconds, row.dual - rows[-1].dual) for row in rows]
         return _logarithmic("dual", "Dual above its last value", pairs, None, x, unit, None)
     pairs = [(row.seconds, row.dual + proof.primal) for row in rows]
-    title = "Dual above its bound \u2212P"
+    title = "Dual above \u2212P"
     return _logarithmic("dual", title, pairs, (end, proof.dual + proof.primal), x, unit, None)
 
 
@@ -114,8 +117,9 @@ def _logarithmic(
         *((t, v, "certificate") for t, v in ends),
     ]
     alternative = _alternative(f"course-{name}-data", title, rows)
-    if not values:
-        return tag("div", tag("h3", title), paragraph("It was not measured on the way."))
+    if len(known) + len(ends) < 2 or (len(known) == 1 and ends and known[0][0] >= 0.97 * ends[0][0]):
+        said = "There is nothing to draw: it was measured at most once before the end."
+        return tag("div", tag("p", title, class_="caption"), paragraph(said, kind="note"), alternative)
     y = Scale(*decades(values), HEIGHT - BOTTOM, TOP, log=True)
 
     def point(t: float, value: float) -> Point:

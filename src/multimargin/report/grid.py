@@ -47,8 +47,8 @@ def search(subject: Subject) -> Html | None:
     if dropped:
         parts += [
             whole(dropped),
-            " points were dropped before all their folds were fitted, because they could not become the best. Their "
-            "cells are hatched and name the largest mean that they could have reached.",
+            " points were dropped before all their folds were fitted, because they could not become the "
+            "best. Their cells are hatched and name the largest mean that they could have reached.",
         ]
     said = [paragraph(*parts)]
     if grid.interrupted:
@@ -104,10 +104,18 @@ def _heat_map(grid: Grid) -> Html:
     legend = _legend(left, bottom + 48, low, high)
     size = (left + max(len(Cs) * _CELL_WIDTH, 240) + 8, bottom + 86)
     best = "" if grid.best is None else f" The best point is {_name(grid.results['params'][grid.best])}."
-    described = f"Heat map of {len(gammas)} values of gamma by {len(Cs)} of C, from {short(low)} to {short(high)}.{best}"
+    described = f"Heat map of {len(gammas)} by {len(Cs)} values, from {short(low)} to {short(high)}.{best}"
     shapes = join([tag("defs", pattern), *cells, *chosen, *ticks, legend])
     note = paragraph("All points are in the table of results below.")
-    return figure("grid", f"Mean {grid.metric} by C and gamma", described, shapes, size, note, "matrix")
+    return figure(
+        "grid",
+        f"Mean {grid.metric} by C and gamma",
+        described,
+        shapes,
+        size,
+        note,
+        "matrix" if len(Cs) <= 5 else "matrix large",
+    )
 
 
 def _cell(grid: Grid, k: int, mean: float, ends: tuple[float, float], x: float, y: float) -> list[Html]:

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 _SMALLEST = 64  # features: a smaller square is more often a table
 _LOOKED_AT = 400  # rows
-_SMOOTH = 0.75  # neighbours of an image differ by less than this share of what any two pixels differ by
+_ALIKE = 0.25  # by how much more neighbours are correlated than any two places, if rows are images
 
 
 def shape_of_images(samples: Any, asked: tuple[int, ...] | str | None) -> tuple[int, ...] | None:
@@ -40,14 +40,21 @@ def dense_rows(samples: Any, which: Any) -> np.ndarray:
 
 
 def _look_like_pixels(pixels: np.ndarray) -> bool:
-    """Not negative, and neighbours in both directions are more alike than pixels of any two places."""
-    if pixels.min() < 0 or pixels.max() == pixels.min():
-        return False
-    flat = pixels.reshape(len(pixels), -1)
+    """Neighbours in both directions are correlated over the rows, and more so than any two places."""
+    spread = pixels.std(axis=0)
+    scaled = (pixels - pixels.mean(axis=0)) / np.where(spread > 0, spread, np.inf)
+    flat = scaled.reshape(len(scaled), -1)
     shuffled = flat[:, np.random.default_rng(0).permutation(flat.shape[1])]
-    usual = np.abs(flat - shuffled).mean()
-    across, down = (np.abs(np.diff(pixels, axis=axis)).mean() for axis in (2, 1))
-    return bool(max(across, down) < _SMOOTH * usual)
+    across = _correlation(scaled[:, :, 1:], scaled[:, :, :-1])
+    down = _correlation(scaled[:, 1:], scaled[:, :-1])
+    return min(across, down) > _ALIKE + _correlation(flat, shuffled)
+
+
+def _correlation(first: np.ndarray, second: np.ndarray) -> float:
+    """The mean correlation of places that both vary; 0 if there are none."""
+    products = (first * second).mean(axis=0)
+    vary = (first.any(axis=0)) & (second.any(axis=0))
+    return float(products[vary].mean()) if vary.any() else 0.0
 
 
 def pixel_range(samples: Any) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from .charts import (
     TOP,
     WIDTH,
     axes,
-    box,
+    boxes,
     cell_axis,
     cell_scale,
     figure,
@@ -38,8 +38,8 @@ def margins(outcome: Outcome, machine: str) -> Html:
         return join([heading, paragraph("No row has a label that the model knows, so there are no margins.")])
     asked = machine in _UNIT_MARGIN
     said = (
-        "The margin of a row is the score of its own class minus the largest score of another class. It is negative "
-        "if the row is predicted wrong"
+        "The margin of a row is the score of its own class minus the largest score of another class. It is "
+        "negative if the row is predicted wrong"
     )
     said += ", and training asks for a margin of at least 1. " if asked else ". "
     inside = int(((known > 0) & (known < 1)).sum())
@@ -56,7 +56,7 @@ def margins(outcome: Outcome, machine: str) -> Html:
                 "div",
                 _histogram(known, marks),
                 tag("div", paragraph(said + more), _reading(), class_="prose"),
-                class_="beside",
+                class_="beside wide-first",
             ),
             _margin_table(outcome, marks),
             _score_table(outcome),
@@ -66,8 +66,8 @@ def margins(outcome: Outcome, machine: str) -> Html:
 
 def _reading() -> Html:
     return paragraph(
-        "In the tables below a box spans the middle half of the rows, its line is the median, and the whiskers "
-        "reach from 5% to 95%.",
+        "In the tables below a box spans the middle half of the rows, its line is the median, and the "
+        "whiskers reach from 5% to 95%.",
         kind="note",
     )
 
@@ -82,8 +82,8 @@ def _histogram(values: FloatArray, marks: tuple[float, ...]) -> Html:
     y = Scale(0.0, float(counts.max()), HEIGHT - BOTTOM, TOP)
     parts, rows = [axes(x, y, "margin")], []
     for left, right, number_of_rows in zip(edges[:-1], edges[1:], counts, strict=True):
-        middle = (left + right) / 2
-        kind = "bar-wrong" if middle < 0 else "bar-near" if middle < marks[-1] else "bar-right"
+        centre = (left + right) / 2
+        kind = "bar-wrong" if centre < 0 else "bar-near" if centre < marks[-1] else "bar-right"
         tip = f"margin {fixed(left, 2)} to {fixed(right, 2)}: {count(int(number_of_rows))} rows"
         a, b = x(float(left)), x(float(right))
         if number_of_rows:
@@ -101,7 +101,8 @@ def _histogram(values: FloatArray, marks: tuple[float, ...]) -> Html:
         ]
     parts += [line(x(mark), TOP, x(mark), HEIGHT - BOTTOM, "mark") for mark in marks]
     wrong = int((values < 0).sum())
-    described = f"Histogram of {count(len(values))} margins; {count(wrong)} are negative. The median is {short(float(np.median(values)))}."
+    middle = short(float(np.median(values)))
+    described = f"Histogram of {count(len(values))} margins; {count(wrong)} are negative. Median {middle}."
     alternative = table("Rows by margin", [Column("From"), Column("To"), Column("Rows")], rows, "margin-data")
     return figure(
         "margin-histogram", "Margins of all rows", described, join(parts), (WIDTH, HEIGHT), alternative
@@ -120,7 +121,9 @@ def _margin_table(outcome: Outcome, marks: tuple[float, ...]) -> Html:
         for r in range(len(outcome.classes))
         if outcome.rows[r]
     }
-    scale = cell_scale(min(q[0] for q in found.values()), max(q[4] for q in found.values()))
+    scale = cell_scale(
+        min(marks[0], *(q[0] for q in found.values())), max(marks[-1], *(q[4] for q in found.values()))
+    )
     rows = []
     for r, name in enumerate(outcome.names):
         right = outcome.cells.get((r, r), 0)
@@ -135,7 +138,7 @@ def _margin_table(outcome: Outcome, marks: tuple[float, ...]) -> Html:
                 _share(right, n),
                 _share(right, taken),
                 *(number(quantiles[k], fixed(quantiles[k], 2)) if quantiles else "–" for k in (0, 2)),
-                box(quantiles, scale, "own", marks) if quantiles else "",
+                boxes([(quantiles, "own")], scale, marks) if quantiles else "",
             )
         ]
     columns = [
@@ -167,7 +170,7 @@ def _score_table(outcome: Outcome) -> Html:
             found += [(r, outcome.quantiles(column[own]), others)]
     low = min(min(own[0], others[0] if others else own[0]) for _, own, others in found)
     high = max(max(own[4], others[4] if others else own[4]) for _, own, others in found)
-    scale = cell_scale(low, high)
+    scale = cell_scale(min(low, 0.0), max(high, 0.0))
     for r, own, others in found:
         cells: list[object] = [
             label(outcome.names[r], 30),
@@ -175,8 +178,8 @@ def _score_table(outcome: Outcome) -> Html:
         ]
         if not single:
             cells += [number(others[k], fixed(others[k], 2)) if others else "–" for k in (2, 4)]
-        drawn = [box(own, scale, "own", (0.0,)), box(others, scale, "others", (0.0,)) if others else None]
-        rows += [[*cells, join(drawn)]]
+        shown = [(own, "own"), *([(others, "others")] if others else [])]
+        rows += [[*cells, boxes(shown, scale, (0.0,))]]
     columns = [text("Class"), Column("Own rows, 5%"), Column("Median"), Column("95%")]
     caption = "The score (positive for the second class), of the rows of each class"
     if not single:

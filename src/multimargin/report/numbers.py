@@ -24,11 +24,26 @@ def short(value: float, digits: int = 4) -> str:
         return "0"
     if float(value).is_integer() and abs(value) < 1e6:
         return f"{value:,.0f}".replace("-", MINUS)
+    while digits > 1 and float(f"{value:.{digits - 1}g}") == value:  # no zeros at the end of an exact number
+        digits -= 1
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
     power = int(exponent)
     if -4 < power < 6:
         return f"{value:,.{max(0, digits - 1 - power)}f}".replace("-", MINUS)
     return f"{mantissa}{TIMES}{power_text(power)}".replace("-", MINUS)
+
+
+def apart(first: float, second: float, digits: int = 4) -> tuple[str, str]:
+    """Two numbers with as many digits as it takes to tell them apart, up to 12.
+
+    Examples
+    --------
+    >>> apart(163.6926, 163.6762)
+    ('163.69', '163.68')
+    """
+    while digits < 12 and short(first, digits) == short(second, digits):
+        digits += 1
+    return short(first, digits), short(second, digits)
 
 
 def power_text(power: int) -> str:

@@ -80,7 +80,7 @@ def _judged(subject: Subject, outcome: Outcome | None) -> Html:
 def _header(subject: Subject) -> Html:
     kernel = "linear weights" if subject.kernel is None else f"{subject.kernel} kernel"
     line = f"{subject.name} · {subject.machine} machine · {kernel} · {count(len(subject.classes))} classes"
-    switch = tag("button", "Dark theme", type="button", id="theme", aria_pressed="false", hidden=True)
+    switch = tag("button", "Dark theme", type="button", id="theme", hidden=True)
     words = tag("div", tag("h1", tag("bdi", subject.title)), paragraph(line, kind="under"))
     return tag("header", words, switch)
 
@@ -116,7 +116,8 @@ def _document(title: str, body: Html) -> str:
         ],
         "\n",
     )
-    return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n<script>{script}</script>\n</body>\n</html>\n'
+    end = f"<body>\n{body}\n<script>{script}</script>\n</body>"
+    return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n{end}\n</html>\n'
 
 
 def _asset(name: str) -> str:

@@ -1,7 +1,8 @@
 """Colours of the page, for light and for dark.
 
-Blue is what is right, orange what is wrong: the pair that people with any kind of colour vision can tell apart. The
-steps of a scale have equal differences of lightness in OKLab (Ottosson 2020), so that equal steps look equal.
+Blue is what is right, orange what is wrong: the pair that people with any kind of colour vision can tell
+apart. The steps of a scale have equal differences of lightness in OKLab (Ottosson 2020), so that equal steps
+look equal.
 """
 
 from __future__ import annotations

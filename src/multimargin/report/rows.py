@@ -17,14 +17,16 @@ def suspects(subject: Subject) -> Html:
     """Training rows whose labels are most likely wrong."""
     if subject.suspects is None:
         return section("suspects", "Suspect labels", paragraph(subject.missing["suspects"]))
-    worst = [suspect for suspect in subject.suspects if suspect.loss > 0]
+    least = 0.0 if subject.certificate is None else subject.certificate.tol
+    worst = [suspect for suspect in subject.suspects if suspect.loss > least]
     if not worst:
-        said = "No training row has a loss, so no label is in doubt."
+        said = "No training row has a loss above tol, so no label is in doubt."
         return section("suspects", "Suspect labels", paragraph(said))
     said = (
-        "These training rows have the largest losses: the model would rather give them another label. Look at them "
-        "before you trust or mend the labels. The dual solution spreads every row over the classes; the shares are "
-        "the dual's, not probabilities."
+        "These training rows have the largest losses: the model would rather give them another label. Look "
+        "at them before you trust or mend the labels. The dual solution spreads every row over the "
+        "classes: these shares are not probabilities, but they name the classes that the row is confused "
+        "with."
     )
     parts: list[object] = [paragraph(said)]
     if subject.samples is None:
@@ -40,13 +42,19 @@ def suspects(subject: Subject) -> Html:
 def _doubts(suspect: Suspect, classes: np.ndarray) -> list[tuple[str, Html]]:
     order = np.argsort(-suspect.distribution, kind="stable")
     shares = [
-        join([label(classes[r], 24), " ", tag("span", percent_of(suspect.distribution[r]), class_="value")])
+        tag(
+            "span",
+            label(classes[r], 24),
+            " ",
+            tag("span", percent_of(suspect.distribution[r]), class_="value"),
+            class_="share",
+        )
         for r in order[:2].tolist()
         if suspect.distribution[r] >= 0.005
     ]
     return [
         ("Label", label(classes[suspect.label], 24)),
-        ("The dual says", join(shares, ", ")),
+        ("Dual", join(shares, ", ")),
         ("Loss", number(suspect.loss, fixed(suspect.loss, 2))),
     ]
 

@@ -1,4 +1,4 @@
-"""What a page is about: the facts of a model, gathered by its estimator. None stands for what is not known."""
+"""What a page is about: the facts of a model, gathered by its estimator. None is what is not known."""
 
 from __future__ import annotations
 

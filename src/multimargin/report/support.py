@@ -21,13 +21,14 @@ def support(subject: Subject) -> Html:
     said += [": only these have a part in its scores. "]
     if found.bounded is not None:
         said += [
-            "A bounded one has reached the largest weight that its cost allows, so it lies inside the margin or on the "
-            "wrong side. A free one lies on the margin. Many bounded ones mean noisy labels, classes that overlap, "
-            "or a small C."
+            "A bounded one has reached the largest weight that its cost allows, so it lies inside the "
+            "margin or on the wrong side. A free one lies on the margin. Many bounded ones mean noisy "
+            "labels, classes that overlap, or a small C."
         ]
     legend = None
     if found.bounded is not None:
-        legend = tag("p", tag("span", "free", class_="key-free"), tag("span", "bounded", class_="key-bounded"), class_="legend")  # fmt: skip
+        words = [tag("span", word, class_=f"key-{word}") for word in ("free", "bounded")]
+        legend = tag("p", *words, class_="legend")
     parts = [paragraph(*said)]
     if found.bounded is None and "bounded" in subject.missing:
         parts += [paragraph(subject.missing["bounded"], kind="note")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .markup import Html, join, tag
+from .markup import Html, tag
 
 FOLD = 30  # rows that are shown before a reader asks for all; ``page.css`` has the same number
 
@@ -46,7 +46,7 @@ def table(caption: object, columns: Sequence[Column], rows: Sequence[Sequence[ob
     box = tag(
         "div", whole, class_="scroll", tabindex="0", role="region", aria_label=f"Table: {_plain(caption)}"
     )
-    return join([box, button if folded else None])
+    return tag("div", box, button if folded else None, class_="table")
 
 
 def _head(column: Column) -> Html:

@@ -7,7 +7,7 @@
   const theme = document.getElementById("theme");
   const system = matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
-  const showTheme = () => theme.setAttribute("aria-pressed", String(isDark()));
+  const showTheme = () => { theme.textContent = isDark() ? "Light theme" : "Dark theme"; };
   theme.hidden = false;
   theme.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
