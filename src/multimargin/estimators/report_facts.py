@@ -124,9 +124,7 @@ def _kernel_weights(machine: KernelSVC) -> Weights | None:
 
 # -- the linear machine -----------------------------------------------------------------------------------
 def _linear(machine: LinearSVC) -> dict[str, Any]:
-    stored = (
-        "They are not known: the model was stored without its dual, which warm_start or keep_dual keeps."
-    )
+    stored = "They are not known: the model was stored without its dual, which warm_start or keep_dual keeps."
     streamed = getattr(machine, "_stream", None) is not None
     learnt = "It was trained by partial_fit, which does not keep what this needs."
     missing = {
@@ -224,7 +222,7 @@ def _facts(model: Any, machine: Any, judged: Judged | None) -> list[tuple[str, s
         facts += [("Kernel", _rounded(repr(machine._kernel))), ("Bias", machine.bias_)]
     elif machine is not None:
         facts += [("Weights", _array(machine.coef_))]
-    facts += [("Labels", f"{model.classes_.dtype.name}")]
+    facts += [("Labels", "text" if model.classes_.dtype.kind in "OSU" else model.classes_.dtype.name)]
     info = getattr(getattr(machine, "trace_", None), "info", {})
     for name, said in _INFO.items():
         if name in info:

@@ -10,17 +10,18 @@ from .outcome import Outcome
 from .palette import LEVELS, level
 from .tables import Column, table, text
 
-MOST_PAIRS = 40
-_LEAST_SCALE = 0.1  # the strongest colour stands for at least this share, so that few mistakes stay pale
+_MOST_PAIRS = {12: 15, 10**9: 25}  # up to so many classes: as many as fit beside the matrix
+_LEAST_SCALE = 0.05  # the strongest colour stands for at least this share, so that few mistakes stay pale
 _NUMBERED, _NAMED = 30, 60  # up to so many classes cells have numbers, and axes a name per class
 
 
 def accuracy_tile(outcome: Outcome) -> Html:
     """The accuracy as one of the key numbers."""
     low, high = outcome.interval
-    ends = (number(low, percent(low).rstrip("%")), number(high, percent(high)))
-    note = join([*ends], "–") + f", {count(outcome.n)} rows"
-    return tile("Accuracy", number(outcome.accuracy, percent(outcome.accuracy)), Html(note))
+    note = join([number(low, percent(low).rstrip("%")), number(high, percent(high))], "–")
+    return tile(
+        f"Accuracy on {count(outcome.n)} rows", number(outcome.accuracy, percent(outcome.accuracy)), note
+    )
 
 
 def _between(low: float, high: float) -> Html:
@@ -74,6 +75,7 @@ def _pairs(outcome: Outcome) -> list[tuple[int, int, int]]:
 
 
 def _pair_table(outcome: Outcome, pairs: list[tuple[int, int, int]]) -> Html:
+    most = next(most for k, most in _MOST_PAIRS.items() if len(outcome.names) <= k)
     rows = [
         (
             label(outcome.names[i], 30),
@@ -81,10 +83,10 @@ def _pair_table(outcome: Outcome, pairs: list[tuple[int, int, int]]) -> Html:
             whole(c),
             number(c / outcome.rows[i], percent(c / outcome.rows[i])),
         )
-        for i, j, c in pairs[:MOST_PAIRS]
+        for i, j, c in pairs[:most]
     ]
     columns = [text("Label"), text("Predicted as"), Column("Rows"), Column("Share of label")]
-    more = f"; the {MOST_PAIRS} largest of {count(len(pairs))}" if len(pairs) > MOST_PAIRS else ""
+    more = f"; the {most} largest of {count(len(pairs))}" if len(pairs) > most else ""
     return table(f"Most confused pairs{more}", columns, rows, "pairs")
 
 

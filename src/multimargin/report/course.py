@@ -9,7 +9,7 @@ import numpy as np
 
 from ..solution import TraceRow
 from .charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Point, axes, bar, course, figure, line, words
-from .markup import Html, join, number, paragraph, section, tag, whole
+from .markup import Html, details, join, number, paragraph, section, tag, whole
 from .numbers import percent, seconds, short
 from .scales import Scale, decades
 from .subject import Certificate, Subject
@@ -119,7 +119,12 @@ def _logarithmic(
     alternative = _alternative(f"course-{name}-data", title, rows)
     if len(known) + len(ends) < 2 or (len(known) == 1 and ends and known[0][0] >= 0.97 * ends[0][0]):
         said = "There is nothing to draw: it was measured at most once before the end."
-        return tag("div", tag("p", title, class_="caption"), paragraph(said, kind="note"), alternative)
+        return tag(
+            "div",
+            tag("p", title, class_="caption"),
+            paragraph(said, kind="note"),
+            details("Data as a table", alternative),
+        )
     y = Scale(*decades(values), HEIGHT - BOTTOM, TOP, log=True)
 
     def point(t: float, value: float) -> Point:

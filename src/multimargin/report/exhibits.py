@@ -112,5 +112,5 @@ def feature_name(names: Sequence[str] | None, j: int) -> Html:
 
 
 def _listed(pairs: Sequence[tuple[Html, str]]) -> Html:
-    items = [tag("li", name, " ", tag("span", value, class_="value")) for name, value in pairs]
+    items = [tag("li", name, ": ", tag("span", value, class_="value")) for name, value in pairs]
     return tag("ul", *items, class_="inline") if items else tag("span", "–")

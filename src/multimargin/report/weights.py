@@ -55,5 +55,5 @@ def _dense(coef: Any, r: int) -> np.ndarray:
 
 
 def _features(names: Sequence[str] | None, row: np.ndarray, which: list[int]) -> Html:
-    items = [tag("li", feature_name(names, j), " ", number(row[j], short(row[j], 3))) for j in which]
+    items = [tag("li", feature_name(names, j), ": ", number(row[j], short(row[j], 3))) for j in which]
     return tag("ul", *items, class_="inline") if items else tag("span", "none")
