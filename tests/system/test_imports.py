@@ -23,7 +23,7 @@ ROOMS = [
     ("inner",),
     ("engines",),
     ("methods", "linear"),
-    ("selection",),
+    ("selection", "report"),
     ("files",),
     ("estimators",),
     ("package",),  # __init__.py and the modules that only give public or old names
