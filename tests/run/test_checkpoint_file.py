@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from multimargin.run import checkpoint_file as files
-from multimargin.run.checkpoint_file import MAGIC, Snapshot, prepare, read, write
+from multimargin.run import whole_file as files
+from multimargin.run.checkpoint_file import MAGIC, Snapshot, read, write
+from multimargin.run.whole_file import prepare
 
 
 def state(k=5, m=3, seed=0):
@@ -244,7 +245,7 @@ def test_a_file_system_that_cannot_flush_directories_is_no_failure(path, monkeyp
 
 # -- the directory --------------------------------------------------------------------------------------
 def names(path, process, host=None):
-    prefix = files._prefix(path) if host is None else f".{path.name}.{host}."
+    prefix = files.prefix(path) if host is None else f".{path.name}.{host}."
     return path.with_name(f"{prefix}{process}.0.tmp")
 
 

@@ -18,8 +18,9 @@ from ..solution import Trace
 from ..system.team import SOLO, Team
 from ..system.typing import FloatArray, IntArray
 from ..system.warn import warn_user
-from .checkpoint_file import Snapshot, prepare, read, refuse, write
+from .checkpoint_file import Snapshot, read, write
 from .fingerprint import differences
+from .whole_file import prepare, refuse
 
 EVERY = 60.0  # seconds between two writes, unless others are asked for
 

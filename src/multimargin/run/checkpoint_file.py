@@ -6,40 +6,25 @@ r"""The file of a checkpoint: written whole or not at all, and refused if a sing
     32 bytes                     SHA-256 of everything before
 
 There is nothing executable in it. The first line and the checksum at the end are the same in every format, so
-that a file of a later version is told from a damaged one.
-
-A new state is written to a temporary file in the same directory, which is flushed to the disk and then
-renamed to the name that was asked for; the rename is flushed too. So a process may be killed at any moment,
-and the machine may lose its power: that name has the old state or the new one.
+that a file of a later version is told from a damaged one. ``whole_file.py`` writes it.
 """
 
 from __future__ import annotations
 
-import errno
-import hashlib
-import itertools
 import json
 import math
-import os
-import platform
-import re
-import time
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from ..system.typing import FloatArray, IntArray
+from .whole_file import read_whole, refuse, write_whole
 
 MAGIC = b"multimargin checkpoint\n"
 FORMAT = 1
-_DIGEST = hashlib.sha256().digest_size
 _DTYPES = {"rows": "<i8", "coef": "<f8", "bias": "<f8"}  # the arrays, in the order of the file
-_FORGOTTEN = 86400.0  # seconds after which a temporary file of another machine was left by a killed process
-_number = itertools.count()  # of the temporary files of this process
-_being_written: set[Path] = set()  # by this process
 
 
 @dataclass(frozen=True)
@@ -64,63 +49,16 @@ def write(path: Path, state: Snapshot) -> None:
         "problem": state.problem,
     }
     parts: list[Any] = [MAGIC, json.dumps(header).encode() + b"\n"]
-    parts += [array.reshape(-1).view(np.uint8) for array in arrays.values()]
-    temporary = path.with_name(f"{_prefix(path)}{os.getpid()}.{next(_number)}.tmp")
-    _being_written.add(temporary)
-    digest = hashlib.sha256()
-    try:
-        with open(temporary, "wb") as file:
-            for part in parts:
-                digest.update(part)
-                file.write(part)
-            file.write(digest.digest())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
-    finally:
-        _being_written.discard(temporary)
-    _sync_directory(path.parent)
-
-
-def _sync_directory(directory: Path) -> None:
-    """Flush the names in a directory to the disk, on systems that can."""
-    if os.name == "nt":
-        return
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system without it
-            raise
-    finally:
-        os.close(handle)
+    write_whole(path, parts + [array.reshape(-1).view(np.uint8) for array in arrays.values()])
 
 
 # -- read ------------------------------------------------------------------------------------------------
-def refuse(path: Path, reason: str) -> NoReturn:
-    """Raise ``ValueError`` for a file that cannot be used."""
-    raise ValueError(
-        f"The checkpoint {str(path)!r} cannot be used: {reason}. The file was not changed. To start from the "
-        "beginning, give another path, or move or delete the file."
-    )
-
-
 def read(path: Path) -> Snapshot:
     """Return the state in a file; ``ValueError`` if it is not a complete file of a format known here."""
-    content = path.read_bytes()
-    if not content.startswith(MAGIC):
-        is_part = MAGIC.startswith(content)
-        refuse(path, "it is incomplete" if is_part else "it is not a checkpoint of multimargin")
-    body, digest = memoryview(content)[:-_DIGEST], content[-_DIGEST:]
-    if hashlib.sha256(body).digest() != digest:
-        refuse(path, "it is damaged or incomplete, because its checksum does not match its content")
-    end = content.find(b"\n", len(MAGIC)) + 1
+    body = read_whole(path, MAGIC, "checkpoint")
+    text, _, arrays = body.tobytes().partition(b"\n")
     try:
-        header = json.loads(body[len(MAGIC) : end].tobytes())
+        header = json.loads(text)
         if header["format"] > FORMAT:
             refuse(
                 path,
@@ -128,7 +66,7 @@ def read(path: Path) -> Snapshot:
                 f"format {FORMAT}); update multimargin to go on with it",
             )
         return Snapshot(
-            **_arrays(header["arrays"], body[end:]), **{k: header[k] for k in ("facts", "problem")}
+            **_arrays(header["arrays"], memoryview(arrays)), **{k: header[k] for k in ("facts", "problem")}
         )
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError, _MalformedError) as error:
         refuse(path, f"its header is not as it should be ({error})")
@@ -156,60 +94,3 @@ def _arrays(shapes: dict[str, list[int]], content: memoryview) -> dict[str, Any]
     if not (np.isfinite(coef).all() and np.isfinite(bias).all() and (np.diff(rows) > 0).all()):
         raise _MalformedError("its values are not finite or not in order")
     return arrays
-
-
-# -- the directory ---------------------------------------------------------------------------------------
-def prepare(path: Path) -> None:
-    """Check that the file can be written, and remove temporary files that killed processes left behind.
-
-    Raises ``OSError`` if it cannot be written.
-    """
-    if path.exists() and not path.is_file():
-        raise OSError(
-            errno.EINVAL, f"The checkpoint {str(path)!r} must be a file, and that is something else"
-        )
-    _remove_leftovers(path)
-    probe = path.with_name(f"{_prefix(path)}{os.getpid()}.{next(_number)}.tmp")
-    try:
-        with open(probe, "xb"):
-            pass
-        os.unlink(probe)
-    except OSError as error:
-        raise type(error)(
-            error.errno,
-            f"The checkpoint {str(path)!r} cannot be written: {error.strerror}. Give a path in a directory "
-            "that exists and that this process may write to",
-        ) from error
-
-
-def _prefix(path: Path) -> str:
-    """How the names of the temporary files begin that processes of this machine make for ``path``."""
-    host = re.sub(r"[^\w-]", "-", platform.node())
-    return f".{path.name}.{host}."
-
-
-def _remove_leftovers(path: Path) -> None:
-    name = re.compile(rf"\.{re.escape(path.name)}\.[\w-]*\.(\d+)\.\d+\.tmp")
-    here = _prefix(path)
-    with suppress(OSError):  # said later if the directory cannot be used
-        for entry in os.scandir(path.parent):
-            match = name.fullmatch(entry.name)
-            if match is None or path.with_name(entry.name) in _being_written:
-                continue
-            old = time.time() - entry.stat().st_mtime > _FORGOTTEN
-            local = os.name != "nt" and entry.name.startswith(here)
-            if (local and not _is_alive(int(match[1]))) or (not local and old):
-                os.unlink(entry.path)
-
-
-def _is_alive(process: int) -> bool:
-    """Whether there is another process of this number here. What this one writes is in ``_being_written``."""
-    if process == os.getpid():
-        return False
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it exists and belongs to somebody else
-        return True
-    return True
