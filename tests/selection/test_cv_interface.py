@@ -311,7 +311,8 @@ from multimargin import KernelSVCCV
 warnings.simplefilter("ignore")
 X, y = make_classification(4000, 30, n_informative=10, n_classes=6, flip_y=0.3, random_state=0)
 print("ready", flush=True)
-search = KernelSVCCV(Cs=np.geomspace(1e-2, 1e4, 40), gammas=[0.003], cv=3, on_interrupt="keep").fit(X, y)
+Cs = np.geomspace(1e-2, 1e4, 40)
+search = KernelSVCCV(Cs=Cs, gammas=[0.003], cv=3, drop=None, on_interrupt="keep").fit(X, y)
 done = int((~np.isnan(search.cv_results_["split0_fit_time"])).sum())
 print("kept", time.monotonic(), search.interrupted_, done < 40, search.best_score_ > 0.3, flush=True)
 """

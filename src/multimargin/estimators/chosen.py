@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..selection.temperature import log_probabilities
+from ..selection.calibration import Calibrator
 from ..system.typing import FloatArray
 from .base import winners
 from .exporting import ExportedModel
@@ -28,7 +28,7 @@ class ChosenModel(StoredModel, ExportedModel, ReportMixin, ForeignKeywords, Clas
     classes_: np.ndarray
     scorer_: Scorer | dict[str, Scorer]
     best_estimator_: KernelSVC
-    temperature_: float
+    calibrator_: Calibrator
 
     def _best(self) -> KernelSVC:
         check_is_fitted(self)
@@ -80,10 +80,11 @@ class ChosenModel(StoredModel, ExportedModel, ReportMixin, ForeignKeywords, Clas
         log_probabilities : ndarray of shape (n_samples, m)
             One column per class, in the order of ``classes_``.
         """
-        return log_probabilities(self.decision_function(X), self.temperature_)
+        scores = self.decision_function(X)
+        return self.calibrator_.log_probabilities(scores)
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Probabilities of every class; the most probable one is what ``predict`` returns.
+        """Probabilities of every class; by temperature, the most probable one is what ``predict`` returns.
 
         Parameters
         ----------

@@ -30,6 +30,16 @@ def cost_values(Cs: Any) -> list[float]:
     return _numbers("Cs", Cs)
 
 
+def values_of(name: str, given: Any) -> list[Any]:
+    """The values of a parameter that may be a list; a value alone stands for a list of one."""
+    values = list(given) if isinstance(given, list | tuple | np.ndarray) else [given]
+    if not values:
+        raise ValueError(f"{name} must have at least one value.")
+    if len(set(values)) < len(values):
+        raise ValueError(f"{name} must not have a value twice, got {values!r}.")
+    return [value.item() if isinstance(value, np.generic) else value for value in values]
+
+
 def check_gammas(gammas: Any, kernel: Any) -> None:
     """Raise unless ``gammas`` are values for this kernel, or None."""
     if gammas is None:

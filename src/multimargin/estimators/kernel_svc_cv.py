@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ..engines import Mpi
+from ..engines.mpi.data import are_equal
 from ..engines.rounding import score_rounding
 from ..kernels import Kernel
+from ..selection.calibration import METHODS
 from ..selection.dropping import Dropping, largest_score
-from ..selection.fits import Fitted, Fold, KernelFits
+from ..selection.fits import Fitted
 from ..selection.progress import SearchProgress
 from ..selection.search import Search
-from ..selection.temperature import fit_temperature
-from ..system.shard import Shard
-from ..system.typing import Data, FloatArray
+from ..selection.spread import Jobs, Ranks, Spread
+from ..system.team import Team
+from ..system.typing import FloatArray
 from ..system.warn import warn_user
 from .attributes import ModelMaker
 from .base import Rows
-from .chosen import ChosenModel
-from .fold_model import FoldModel, Scorer, evaluate, find_scorers
-from .grid import WITH_GAMMA, FoldMaker, check_gammas, cost_values, gamma_values
-from .kernel_svc import KernelSVC
+from .grid import FoldMaker
 from .samples import training_data
+from .search_setup import Deciding, SearchSetup
+from .starts import CheckpointSetting
 
 
-class KernelSVCCV(ChosenModel):
+class KernelSVCCV(SearchSetup):
     """Kernel support vector machine with C and gamma chosen by cross-validation.
 
     Every point (C, gamma) is fitted in every fold, and each fit is certified to the same ``tol`` as a fit of
@@ -38,8 +40,8 @@ class KernelSVCCV(ChosenModel):
 
     Parameters
     ----------
-    machine : str, default="crammer-singer"
-        The multiclass machine, as for :class:`KernelSVC`.
+    machine : str or list of str, default="crammer-singer"
+        The multiclass machine, as for :class:`KernelSVC`. A list tries each of them.
     Cs : int or sequence of float, default=5
         Costs to try; a number k stands for k values from 0.1 to 1000, evenly on a logarithmic scale.
     gammas : int, sequence of float or None, default=None
@@ -48,10 +50,10 @@ class KernelSVCCV(ChosenModel):
         rows, not from those of each fold. Only for the kernels "rbf", "poly", "sigmoid" and "laplacian".
     kernel : str, callable or kernel object, default="rbf"
         As for :class:`KernelSVC`. A kernel object has a gamma of its own.
-    degree : int, default=3
-        Degree of "poly".
-    coef0 : float, default=0.0
-        Constant of "poly" and "sigmoid".
+    degree : int or list of int, default=3
+        Degree of "poly"; a list tries each of them.
+    coef0 : float or list of float, default=0.0
+        Constant of "poly" and "sigmoid"; a list tries each of them.
     bias : {"auto", "none", "regularized", "free"}, default="auto"
         As for :class:`KernelSVC`. If the constant of a regularised bias depends on the data, it is that of
         all training rows in every fold.
@@ -68,15 +70,29 @@ class KernelSVCCV(ChosenModel):
         largest value is known: "accuracy", "balanced_accuracy", "f1_macro" and the like by name; with any
         other nothing is dropped. A number such as 0.02 also drops a point whose mean is lower by more than
         that than the best point's over the same folds, which may drop the best one. None finishes all.
+    calibration : {"temperature", "sigmoid", "isotonic"}, default="temperature"
+        How scores become probabilities. One temperature for all classes never changes which class is the most
+        probable. A sigmoid or an increasing function per class may.
     tol : float, default=1e-3
         Largest KKT violation allowed, in units of the margin, in every fit.
     cache_size : float or "auto", default="auto"
-        MB for kernel values, of all fits together: see :class:`KernelSVC`. The last solution and scores of up
-        to 16 folds come on top.
+        MB for kernel values, of all fits together: see :class:`KernelSVC`. Fits that run at the same time
+        divide it. The last solutions and scores of each worker, at most 16, come on top.
     class_weight : dict, "balanced" or None, default=None
         Factors of C for each class; "balanced" by the rows that train a fold.
+    engine : {"auto", "cpu", "mpi"} or multimargin.engines.Mpi, default="auto"
+        "mpi" spreads the kernels over all processes that ``mpiexec`` has started. Each of them gives the same
+        data to ``fit``, and has the results and the model in the end.
     n_threads : int or None, default=None
-        Threads of each fit; None is every core. Fits run one after another.
+        Threads of each fit; None is every core, or joblib's share of them if fits run at the same time.
+    n_jobs : int or None, default=None
+        Kernels (gammas, machines, …) that are fitted at the same time, by joblib; None is 1, or what
+        ``joblib.parallel_config`` says, which also chooses the backend. Results do not depend on it if
+        ``n_threads`` is given.
+    checkpoint : path, (path, seconds) or None, default=None
+        File that finished points are written to, every 60 or so many ``seconds`` and at the end, Ctrl-C
+        included. If it exists when ``fit`` is called, the search goes on with it. A damaged file, or one of
+        another search, raises ``ValueError`` and is not changed. With MPI, rank 0 reads and writes it.
     random_state : int, RandomState or None, default=None
         Seed of the order in which samples are visited. Folds have the seed of their splitter.
     verbose : int, default=0
@@ -91,22 +107,25 @@ class KernelSVCCV(ChosenModel):
         The labels.
     cv_results_ : dict of arrays
         As in ``GridSearchCV``, a value per point. Beside the scores it has, for each fit,
-        "split0_duality_gap", "split0_violation", "split0_converged", "split0_fit_time", "split0_n_iter" and
-        "split0_kernel_rows" (those that had to be computed); and for each point "dropped" and
+        "split0_duality_gap", "split0_violation", "split0_converged", "split0_fit_time", "split0_n_iter",
+        "split0_n_updates" (steps of single samples) and "split0_kernel_rows" (those that had to be computed);
+        and for each point "dropped" and
         "bound_test_score", the largest mean score that it could have reached. What was not fitted is NaN.
     best_index_ : int
         The best point's place in ``cv_results_``; the first of equal ones.
     best_params_ : dict
-        Its C and gamma.
+        Its C, gamma, and whatever else had several values.
     best_score_ : float
         Its mean score.
     best_estimator_ : KernelSVC
         The best point, fitted to all rows; only if ``refit``.
     refit_time_ : float
         Seconds of that fit.
+    calibrator_ : object
+        Makes probabilities of scores; found from the out-of-fold scores of the best point, so that it takes
+        no further fit.
     temperature_ : float
-        Scores are divided by it before they become probabilities; found from the out-of-fold scores of the
-        best point, so that it takes no further fit.
+        Scores are divided by it before they become probabilities; NaN with another ``calibration``.
     scorer_ : callable or dict of callables
         What points are scored by.
     n_splits_ : int
@@ -132,22 +151,26 @@ class KernelSVCCV(ChosenModel):
 
     def __init__(
         self,
-        machine: str = "crammer-singer",
+        machine: Any = "crammer-singer",
         *,
         Cs: Any = 5,
         gammas: Any = None,
         kernel: str | Callable[[Any, Any], Any] | Kernel = "rbf",
-        degree: int = 3,
-        coef0: float = 0.0,
+        degree: Any = 3,
+        coef0: Any = 0.0,
         bias: str = "auto",
         cv: Any = None,
         scoring: Any = None,
         refit: bool | str = True,
         drop: str | float | None = "exact",
+        calibration: str = "temperature",
         tol: float = 1e-3,
         cache_size: float | str = "auto",
         class_weight: dict[Any, float] | str | None = None,
+        engine: str | Mpi = "auto",
         n_threads: int | None = None,
+        n_jobs: int | None = None,
+        checkpoint: CheckpointSetting = None,
         random_state: Any = None,
         verbose: int = 0,
         on_interrupt: str = "raise",
@@ -163,10 +186,14 @@ class KernelSVCCV(ChosenModel):
         self.scoring = scoring
         self.refit = refit
         self.drop = drop
+        self.calibration = calibration
         self.tol = tol
         self.cache_size = cache_size
         self.class_weight = class_weight
+        self.engine = engine
         self.n_threads = n_threads
+        self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
         self.on_interrupt = on_interrupt
@@ -191,121 +218,63 @@ class KernelSVCCV(ChosenModel):
         self : KernelSVCCV
             The fitted estimator.
         """
-        scorers, by = self._check_params()
+        team = self._setting().assemble()
+        with team.together():
+            self._search(X, y, sample_weight, groups, team)
+        return self
+
+    def _search(self, X: Any, y: Any, sample_weight: Any, groups: Any, team: Team) -> None:
+        deciding = team.attempt(self._check_params)
+        if team.size > 1 and not are_equal(team, X, y, sample_weight):
+            raise ValueError("KernelSVCCV needs the same X, y and sample_weight on all ranks.")
         template = self._svc()
         X, y = training_data(self, template._make_kernel(), X, y)
         rows = template._rows(y, sample_weight)
-        Cs, gammas = cost_values(self.Cs), self._gammas(template, X, rows)
-        maker = FoldMaker(rows, self.class_weight, len(y), Cs)
-        folds = maker.folds(self.cv, X, y, groups)
+        grid = self._grid(X, rows)
+        maker = FoldMaker(rows, self.class_weight, len(y), grid.Cs)
+        folds = team.agree(maker.folds(self.cv, X, y, groups))
         problems = [*folds, maker.whole()]
-        seed = template._seed()
-        grid = [{"C": C} | ({} if g is None else {"gamma": g}) for g in gammas for C in Cs]
-
-        def fits_of(gamma: float | None) -> KernelFits:
-            return self._fits(gamma, X, rows, len(y), problems, Cs, seed)
-
+        spread: Spread = Jobs(self.n_jobs) if team.size == 1 else Ranks(team)
+        sizes = problems, grid.Cs, team.agree(template._seed()), max(spread.workers, team.ranks_on_host)
+        makers = [partial(self._fits, kernel, X, rows, len(y), *sizes) for kernel in grid.kernels]
+        (scorers, by), points, first = deciding, grid.points, team.rank == 0
+        metrics = list(scorers)
+        file = team.attempt(lambda: self._file(X, rows, len(y), grid, problems, metrics) if first else None)
         search = Search(
-            [lambda gamma=gamma: fits_of(gamma) for gamma in gammas],  # type: ignore[misc]
-            Cs,
-            grid,
+            makers,
+            grid.order,
+            grid.Cs,
+            points,
             folds,
             self._scoring(scorers, X, y, rows),
-            list(scorers),
+            metrics,
             by,
             Dropping(self.drop, largest_score(self._deciding_score(by))),
-            SearchProgress(len(grid) * len(folds), int(self.verbose)),
-            len(grid) == 1 and bool(self.refit),
+            SearchProgress(len(points) * len(folds), int(self.verbose) if first else 0),
+            len(points) == 1 and bool(self.refit) and file is None,
+            spread,
+            file,
+            team.agree([] if file is None else list(file.points)),
         )
         search.run(self.on_interrupt == "keep")
-        self._store_results(search, rows.labels, scorers, by)
+        self._store_results(search, rows.labels, deciding)
         if by is not None and self.refit:
-            fitted, kernel = search.refitted, search.best // len(Cs)
+            fitted = search.refitted
             if fitted is None:
-                last = search.last
-                fits = last[1] if last is not None and last[0] == kernel else fits_of(gammas[kernel])
+                fits = makers[search.best // len(grid.Cs)]()
                 fitted = fits.fit(self.best_params_["C"], fits.whole)
             self._store_best(fitted, rows, len(y), maker.factors(np.ones(len(rows.y), dtype=bool)))
             scores = np.concatenate(search.out_of_fold)
             tested = np.concatenate([fold.test for fold in folds])
-            self.temperature_ = fit_temperature(scores, rows.y[tested], rows.weight[tested])
-        return self
+            self._calibrate(scores, rows.y[tested], rows.weight[tested])
 
-    def _check_params(self) -> tuple[dict[str, Scorer], str | None]:
-        """Check the parameters; the scorers, and the name of the one that decides, if one does."""
-        cost_values(self.Cs)
-        check_gammas(self.gammas, self.kernel)
-        self._svc()._check_params()
-        exact = isinstance(self.drop, str) and self.drop == "exact"
-        share = isinstance(self.drop, Real) and not isinstance(self.drop, bool) and float(self.drop) >= 0
-        if not (exact or share or self.drop is None):
-            raise ValueError(f"drop must be 'exact', a number >= 0 or None, got {self.drop!r}.")
-        scorers = find_scorers(self, self.scoring)
-        if "score" in scorers and len(scorers) == 1:
-            if isinstance(self.refit, str):
-                raise ValueError("refit names one of several scores; with a single one it is True or False.")
-            return scorers, "score"
-        if self.refit and self.refit not in scorers:
-            names = ", ".join(map(repr, scorers))
-            raise ValueError(
-                f"With several scores refit must be one of {names}, or False; got {self.refit!r}."
-            )
-        return scorers, str(self.refit) if self.refit else None
+    def _calibrate(self, scores: FloatArray, y: np.ndarray, weight: FloatArray) -> None:
+        """Find probabilities from the out-of-fold scores of the best point."""
+        self.calibrator_ = METHODS[self.calibration].fit(scores, y, weight, len(self.classes_))
+        self.temperature_ = getattr(self.calibrator_, "temperature", np.nan)
 
-    def _deciding_score(self, by: str | None) -> Any:
-        """The score that decides, as the user named it."""
-        if by is None or by == "score":
-            return "accuracy" if self.scoring is None else self.scoring
-        return self.scoring[by] if isinstance(self.scoring, dict) else by
-
-    def _svc(self, C: float = 1.0, gamma: float | str = "scale") -> KernelSVC:
-        """One point of the grid, as an estimator."""
-        names = ("kernel", "degree", "coef0", "bias", "tol", "cache_size", "class_weight", "n_threads")
-        shared = {name: getattr(self, name) for name in (*names, "random_state", "on_interrupt")}
-        return KernelSVC(self.machine, C, gamma=gamma, **shared)
-
-    def _gammas(self, template: KernelSVC, X: Data, rows: Rows) -> list[float | None]:
-        if not (isinstance(self.kernel, str) and self.kernel in WITH_GAMMA):
-            return [None]
-        weight = rows.weight if rows.weighted else None
-        kept = X if len(rows.kept) == X.shape[0] else X[rows.kept]
-        return [*gamma_values(self.gammas, template._make_kernel(), kept, weight)]
-
-    def _fits(
-        self,
-        gamma: float | None,
-        X: Data,
-        rows: Rows,
-        n: int,
-        folds: list[Fold],
-        Cs: list[float],
-        seed: int,
-    ) -> KernelFits:
-        """The fits of one kernel; the last of ``folds`` has all rows."""
-        svc = self._svc(min(Cs), "scale" if gamma is None else gamma)
-        task = svc._task(X, rows, Shard(n), min(Cs) * folds[-1].unit)
-        method = svc._method()
-        options = svc._engine_options(method, len(rows.y), seed)
-        largest = max(Cs) * np.max([fold.unit for fold in folds], axis=0)
-        return KernelFits(task, largest, folds, method, options)
-
-    def _scoring(
-        self, scorers: dict[str, Scorer], X: Data, y: np.ndarray, rows: Rows
-    ) -> Callable[[Fold, FloatArray], dict[str, float]]:
-        """What scores a fold: all metrics from the decision values of its test rows."""
-        named = isinstance(self.scoring, str | list | tuple | set | None)
-
-        def score(fold: Fold, scores: FloatArray) -> dict[str, float]:
-            model, given = FoldModel(rows.labels, scores), rows.kept[fold.test]
-            data = given if named else X[given]  # scores by name read no data
-            weight = rows.weight[fold.test] if rows.weighted else None
-            return {name: evaluate(of, model, data, y[given], weight) for name, of in scorers.items()}
-
-        return score
-
-    def _store_results(
-        self, search: Search, labels: np.ndarray, scorers: dict[str, Scorer], by: str | None
-    ) -> None:
+    def _store_results(self, search: Search, labels: np.ndarray, deciding: Deciding) -> None:
+        scorers, by = deciding
         results, done = search.results, int((~np.isnan(search.results.facts["fit_time"])).sum())
         self.classes_ = labels
         self.cv_results_ = results.table()
@@ -335,9 +304,3 @@ class KernelSVCCV(ChosenModel):
                 setattr(best, name, getattr(self, name))
         best._warn_unless_proved(solution, score_rounding(task, solution.support, solution.coef))
         self.best_estimator_, self.refit_time_ = best, fitted.seconds
-
-    def __sklearn_tags__(self) -> Any:
-        tags, own = super().__sklearn_tags__(), self._svc().__sklearn_tags__()
-        tags.input_tags = own.input_tags
-        tags.classifier_tags = own.classifier_tags
-        return tags

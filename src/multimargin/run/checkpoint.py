@@ -19,8 +19,9 @@ from ..system.atomic import prepare
 from ..system.team import SOLO, Team
 from ..system.typing import FloatArray, IntArray
 from ..system.warn import warn_user
-from .checkpoint_file import Snapshot, read, refuse, write
+from .checkpoint_file import Snapshot, read, write
 from .fingerprint import differences
+from .sealed_file import refuse
 
 EVERY = 60.0  # seconds between two writes, unless others are asked for
 

@@ -6,29 +6,24 @@ r"""The file of a checkpoint: written whole or not at all, and refused if a sing
     32 bytes                     SHA-256 of everything before
 
 There is nothing executable in it. The first line and the checksum at the end are the same in every format, so
-that a file of a later version is told from a damaged one.
-
-A process may be killed at any moment, and the machine may lose its power: the file has the old state or the
-new one (``system/atomic.py``).
+that a file of a later version is told from a damaged one. ``sealed_file.py`` writes it.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from ..system.atomic import replacing
 from ..system.typing import FloatArray, IntArray
+from .sealed_file import read_sealed, refuse, write_sealed
 
 MAGIC = b"multimargin checkpoint\n"
 FORMAT = 1
-_DIGEST = hashlib.sha256().digest_size
 _DTYPES = {"rows": "<i8", "coef": "<f8", "bias": "<f8"}  # the arrays, in the order of the file
 
 
@@ -54,36 +49,16 @@ def write(path: Path, state: Snapshot) -> None:
         "problem": state.problem,
     }
     parts: list[Any] = [MAGIC, json.dumps(header).encode() + b"\n"]
-    parts += [array.reshape(-1).view(np.uint8) for array in arrays.values()]
-    digest = hashlib.sha256()
-    with replacing(path) as file:
-        for part in parts:
-            digest.update(part)
-            file.write(part)
-        file.write(digest.digest())
+    write_sealed(path, parts + [array.reshape(-1).view(np.uint8) for array in arrays.values()])
 
 
 # -- read ------------------------------------------------------------------------------------------------
-def refuse(path: Path, reason: str) -> NoReturn:
-    """Raise ``ValueError`` for a file that cannot be used."""
-    raise ValueError(
-        f"The checkpoint {str(path)!r} cannot be used: {reason}. The file was not changed. To start from the "
-        "beginning, give another path, or move or delete the file."
-    )
-
-
 def read(path: Path) -> Snapshot:
     """Return the state in a file; ``ValueError`` if it is not a complete file of a format known here."""
-    content = path.read_bytes()
-    if not content.startswith(MAGIC):
-        is_part = MAGIC.startswith(content)
-        refuse(path, "it is incomplete" if is_part else "it is not a checkpoint of multimargin")
-    body, digest = memoryview(content)[:-_DIGEST], content[-_DIGEST:]
-    if hashlib.sha256(body).digest() != digest:
-        refuse(path, "it is damaged or incomplete, because its checksum does not match its content")
-    end = content.find(b"\n", len(MAGIC)) + 1
+    body = read_sealed(path, MAGIC, "checkpoint")
+    text, _, arrays = body.tobytes().partition(b"\n")
     try:
-        header = json.loads(body[len(MAGIC) : end].tobytes())
+        header = json.loads(text)
         if header["format"] > FORMAT:
             refuse(
                 path,
@@ -91,7 +66,7 @@ def read(path: Path) -> Snapshot:
                 f"format {FORMAT}); update multimargin to go on with it",
             )
         return Snapshot(
-            **_arrays(header["arrays"], body[end:]), **{k: header[k] for k in ("facts", "problem")}
+            **_arrays(header["arrays"], memoryview(arrays)), **{k: header[k] for k in ("facts", "problem")}
         )
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError, _MalformedError) as error:
         refuse(path, f"its header is not as it should be ({error})")

@@ -60,6 +60,22 @@ class Dropping:
         self.rule, self.largest = rule, largest
         self._best: FloatArray | None = None  # the scores of the best point in all folds
 
+    def copy(self) -> Dropping:
+        """One that knows the same, and can learn more on its own."""
+        twin = Dropping(self.rule, self.largest)
+        twin._best = self._best
+        return twin
+
+    @property
+    def can_drop(self) -> bool:
+        """Whether there is a rule, and all that it needs is known."""
+        return self.rule is not None and (self.largest is not None or not isinstance(self.rule, str))
+
+    @property
+    def best_mean(self) -> float:
+        """The mean of the best point so far; minus infinity if there is none."""
+        return -np.inf if self._best is None else float(self._best.mean())
+
     def saw(self, scores: FloatArray) -> None:
         """A point has been finished, with these scores."""
         if np.isfinite(scores).all() and (self._best is None or scores.mean() > self._best.mean()):

@@ -9,9 +9,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from ..system.typing import FloatArray
-from .fits import Fitted
-
-_FACTS = ("fit_time", "duality_gap", "violation", "converged", "n_iter", "kernel_rows")
+from .column import FACTS, Point
 
 
 class Results:
@@ -21,25 +19,23 @@ class Results:
         self.params, self.folds = list(params), folds
         shape = len(self.params), folds
         self.scores = {name: np.full(shape, np.nan) for name in metrics}
-        self.facts = {name: np.full(shape, np.nan) for name in _FACTS}
+        self.facts = {name: np.full(shape, np.nan) for name in FACTS}
         self.dropped = np.zeros(shape[0], dtype=bool)
         self.bound = np.full(shape[0], np.nan)  # the largest mean that a point could have reached
 
-    def note(self, point: int, fold: int, fitted: Fitted, scores: dict[str, float]) -> None:
-        """Write one fit down."""
-        solution = fitted.solution
-        facts = (
-            fitted.seconds,
-            solution.gap,
-            solution.violation,
-            float(solution.status.converged),
-            solution.trace.iterations,
-            fitted.rows,
-        )
-        for name, value in zip(_FACTS, facts, strict=True):
-            self.facts[name][point, fold] = value
-        for name, score in scores.items():
-            self.scores[name][point, fold] = score
+    def take(self, point: Point) -> None:
+        """Write a point down."""
+        for fold, (facts, scores) in enumerate(zip(point.facts, point.scores, strict=True)):
+            for name, value in zip(FACTS, facts, strict=True):
+                self.facts[name][point.number, fold] = value
+            for name, score in scores.items():
+                self.scores[name][point.number, fold] = score
+        self.dropped[point.number], self.bound[point.number] = point.dropped, point.bound
+
+    @property
+    def known(self) -> np.ndarray:
+        """Which points nothing more is to be done for, as a mask."""
+        return np.asarray(self.done | self.dropped)
 
     @property
     def unproved(self) -> int:

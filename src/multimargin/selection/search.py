@@ -1,7 +1,9 @@
-"""The search over a grid: for each kernel all costs, for each cost all folds that are still worth it.
+"""The search over a grid: columns of points, each with a kernel of its own, in waves.
 
 Kernels are visited from the middle of the grid outwards. Where the best point is usually found early, most
-others are dropped after few folds. Costs go from small to large, because fits start from smaller ones.
+others are dropped after few folds. The first wave has one column, and each wave has twice as many as the one
+before. The columns of a wave know the best point of the waves before, and nothing of each other. So they may
+be fitted at the same time, and what is dropped does not depend on how many are.
 """
 
 from __future__ import annotations
@@ -13,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from ..system.typing import FloatArray
+from .column import Column, Point, Score
 from .dropping import Dropping
 from .fits import Fitted, Fold, KernelFits
 from .progress import SearchProgress
 from .results import Results
-
-Score = Callable[[Fold, FloatArray], dict[str, float]]
+from .search_file import SearchFile
+from .spread import Here, Spread
 
 
 def middle_first(count: int) -> list[int]:
@@ -32,6 +35,21 @@ def middle_first(count: int) -> list[int]:
     return sorted(range(count), key=lambda k: (abs(k - count // 2), -k))
 
 
+def in_waves(order: Sequence[int]) -> list[list[int]]:
+    """Parts of ``order`` with 1, 2, 4, … entries; the last has what is left.
+
+    Examples
+    --------
+    >>> in_waves([2, 3, 1, 4, 0])
+    [[2], [3, 1], [4, 0]]
+    """
+    parts, size = [], 1
+    while len(order):
+        parts.append(list(order[:size]))
+        order, size = order[size:], 2 * size
+    return parts
+
+
 @dataclass
 class Search:
     """One search.
@@ -40,22 +58,27 @@ class Search:
     ----------
     kernels : sequence of callables
         Each makes the fits of one kernel.
+    order : sequence of int
+        In which kernels are visited.
     Cs : sequence of float
         The costs, in the order of the grid.
     params : sequence of dict
         The points, all costs of the first kernel first.
-    folds : sequence of Fold
-        What every point is fitted to.
-    score : callable
-        The scores of a fold by its metrics, from the decision values of its test samples.
-    dropping : Dropping
-        Compares points by the metric ``by``; None if they are not compared.
+    folds, score, metrics, by, dropping
+        See ``Column``.
     whole_first : bool
         Whether to fit the first point to all samples before its folds, which then start from there. That
         pays if the point will be refitted anyway, because there is no other.
+    spread : Spread
+        Who fits the columns.
+    file : SearchFile or None
+        Where finished points are written to.
+    begun : sequence of Point
+        What an earlier search has done already.
     """
 
     kernels: Sequence[Callable[[], KernelFits]]
+    order: Sequence[int]
     Cs: Sequence[float]
     params: Sequence[dict[str, Any]]
     folds: Sequence[Fold]
@@ -65,13 +88,15 @@ class Search:
     dropping: Dropping
     progress: SearchProgress
     whole_first: bool
+    spread: Spread
+    file: SearchFile | None = None
+    begun: Sequence[Point] = ()
 
     def __post_init__(self) -> None:
         self.results = Results(self.params, len(self.folds), self.metrics)
         self.interrupted = False
         self.out_of_fold: list[FloatArray] = []  # scores of the best point so far, fold by fold
         self._best = -np.inf, 0  # its mean, and minus its number: of equal points the first is the best
-        self.last: tuple[int, KernelFits] | None = None  # the kernel that was used last
         self.refitted: Fitted | None = None  # a single point, fitted to all samples
 
     @property
@@ -82,48 +107,55 @@ class Search:
     def run(self, keep_interrupted: bool) -> None:
         """Fit all points; Ctrl-C ends the search if ``keep_interrupted`` and one point is done."""
         try:
-            for kernel in middle_first(len(self.kernels)):
-                self.last = None  # the memory of the last one is free again
-                fits = self.kernels[kernel]()
-                self.last = kernel, fits
-                if self.whole_first:
-                    self.refitted = fits.fit(float(self.Cs[0]), fits.whole)
-                for place in np.argsort(self.Cs, kind="stable"):
-                    self._point(kernel * len(self.Cs) + int(place), float(self.Cs[place]), fits)
+            for point in self.begun:
+                self._take(point)
+            self._run()
         except KeyboardInterrupt:
             if not keep_interrupted or not self.results.done.any():
                 raise
             self.interrupted = True
         finally:
+            if self.file is not None:
+                self.file.save()
             self.progress.close()
 
-    def _point(self, point: int, C: float, fits: KernelFits) -> None:
-        results, kept = self.results, []
-        scores = None if self.by is None else results.scores[self.by][point]
-        for fold in range(len(self.folds)):
-            fitted = self._fit(point, fold, C, fits)
-            kept.append(fitted.scores)
-            left = len(self.folds) - fold - 1
-            if left and scores is not None and self.dropping.drops(scores):
-                results.dropped[point] = True
-                self.progress.step(left)
-                break
-        if scores is not None:
-            results.bound[point] = self.dropping.bound(scores)
-            self._compare(point, scores, kept)
-        self.progress.point(self.params[point], results.dropped[point], scores)
+    def _run(self) -> None:
+        if self.whole_first:
+            fits = self.kernels[0]()
+            self.refitted = fits.fit(float(self.Cs[0]), fits.whole)
+            for point in self._column(0).run(fits):
+                self._take(point)
+            return
+        for wave in in_waves(self.order):
+            columns = [column for kernel in wave if (column := self._column(kernel)).costs]
+            spread = Here() if not columns else self.spread
+            for point in spread.points(columns):
+                self._take(point)
+                if self.file is not None:
+                    self.file.add(point)
 
-    def _fit(self, point: int, fold: int, C: float, fits: KernelFits) -> Fitted:
-        fitted = fits.fit(C, fold)
-        self.results.note(point, fold, fitted, self.score(self.folds[fold], fitted.scores))
-        self.progress.step()
-        return fitted
+    def _column(self, kernel: int) -> Column:
+        """What is left to do for a kernel."""
+        first, known = kernel * len(self.Cs), self.results.known
+        costs = [(first + k, float(C)) for k, C in enumerate(self.Cs) if not known[first + k]]
+        make = self.kernels[kernel]
+        return Column(make, costs, self.folds, self.score, self.by, self.dropping.copy())
 
-    def _compare(self, point: int, scores: FloatArray, kept: list[FloatArray]) -> None:
+    def _take(self, point: Point) -> None:
+        """Nothing more is to be done for a point."""
+        self.results.take(point)
+        self.progress.step(len(self.folds))
+        scores = None
+        if self.by is not None:
+            scores = self.results.scores[self.by][point.number]
+            self._compare(point, scores)
+        self.progress.point(self.params[point.number], point.dropped, scores)
+
+    def _compare(self, point: Point, scores: FloatArray) -> None:
         """Keep the out-of-fold scores if the point is the best so far."""
         if np.isnan(scores).any():
             return
         self.dropping.saw(scores)
-        rank = float(scores.mean()), -point
-        if rank > self._best:
-            self._best, self.out_of_fold = rank, kept
+        rank = float(scores.mean()), -point.number
+        if rank > self._best and point.out_of_fold is not None:
+            self._best, self.out_of_fold = rank, point.out_of_fold

@@ -29,7 +29,7 @@ def own_rows(team: Team, data: str, X: Any, y: Any, weight: Any, first: float = 
     if team.size == 1:
         return X, y, weight
     if data == "auto":
-        data = "same" if _are_equal(team, X, y, weight) else "shards"
+        data = "same" if are_equal(team, X, y, weight) else "shards"
     if data == "shards":
         return X, y, weight
     n = _same_length(team, X, y, weight)
@@ -80,7 +80,7 @@ def _slice(value: Any, part: slice) -> Any:
 
 
 # -- are the arrays of all processes equal? ------------------------------------------------------------
-def _are_equal(team: Team, X: Any, y: Any, weight: Any) -> bool:
+def are_equal(team: Team, X: Any, y: Any, weight: Any) -> bool:
     """Whether all ranks were given the same X, y and weights; lengths are compared before the contents."""
     outlines = team.collect([(length(part), _shape(part)) for part in (X, y, weight)])
     if any(outline != outlines[0] for outline in outlines):

@@ -1,0 +1,120 @@
+"""A column of the grid: the points of one kernel, with every cost, fitted one after another.
+
+Costs go from small to large, because a fit starts from a smaller one. If points may be dropped, the first fold
+of all costs comes first. Then the point that is best there is finished, so that the others have a high mean to
+be compared with. Those that may still be better are finished after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..system.typing import FloatArray
+from .dropping import Dropping
+from .fits import Fitted, Fold, KernelFits
+
+FACTS = ("fit_time", "duality_gap", "violation", "converged", "n_iter", "n_updates", "kernel_rows")
+
+Score = Callable[[Fold, FloatArray], dict[str, float]]
+
+
+@dataclass
+class Point:
+    """What is known of a point: the first folds, up to where it was dropped."""
+
+    number: int
+    facts: list[tuple[float, ...]] = field(default_factory=list)  # of each fit, in the order of ``FACTS``
+    scores: list[dict[str, float]] = field(default_factory=list)  # of each fit, by metric
+    dropped: bool = False
+    bound: float = np.nan  # the largest mean that it could have reached
+    out_of_fold: list[FloatArray] | None = None  # decision values, fold by fold, if it may be the best
+
+
+@dataclass(frozen=True)
+class Column:
+    """The points of one kernel that are still to be fitted.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the fits of the kernel.
+    costs : sequence of (int, float)
+        The number and the C of each point.
+    folds : sequence of Fold
+        What every point is fitted to.
+    score : callable
+        The scores of a fold by its metrics, from the decision values of its test samples.
+    by : str or None
+        The metric that decides; None if points are not compared.
+    dropping : Dropping
+        Knows the best point of the columns before. It is not changed.
+    """
+
+    make: Callable[[], KernelFits]
+    costs: Sequence[tuple[int, float]]
+    folds: Sequence[Fold]
+    score: Score
+    by: str | None
+    dropping: Dropping
+
+    def points(self) -> Iterator[Point]:
+        """Fit the points; each is told as soon as nothing more is to be done for it."""
+        yield from self.run(self.make())
+
+    def run(self, fits: KernelFits) -> Iterator[Point]:
+        """The same with fits that are there already."""
+        dropping = self.dropping.copy()
+        todo = [(Point(number), C) for number, C in sorted(self.costs, key=lambda cost: cost[1])]
+        if self.by is not None and dropping.can_drop and len(self.folds) > 1:
+            for point, C in todo:
+                self._fit(point, C, fits)
+            best = max(todo, key=lambda pair: (pair[0].scores[0][str(self.by)], -pair[0].number))
+            todo.sort(key=lambda pair: pair[0] is not best[0])  # stable: the others stay in order
+        for point, C in todo:
+            self._finish(point, C, fits, dropping)
+            yield point
+
+    def _finish(self, point: Point, C: float, fits: KernelFits, dropping: Dropping) -> None:
+        """Fit the other folds, unless they cannot change what the best point is."""
+        while len(point.scores) < len(self.folds):
+            if self.by is not None and dropping.drops(self._scores(point)):
+                point.dropped, point.out_of_fold = True, None
+                break
+            self._fit(point, C, fits)
+        if self.by is None:
+            return
+        scores = self._scores(point)
+        point.bound = dropping.bound(scores)
+        if not point.dropped:
+            dropping.saw(scores)
+            if dropping.best_mean > scores.mean():
+                point.out_of_fold = None  # nobody will ask for it
+
+    def _fit(self, point: Point, C: float, fits: KernelFits) -> None:
+        fold = len(point.scores)
+        fitted = fits.fit(C, fold)
+        point.facts.append(_facts(fitted))
+        point.scores.append(self.score(self.folds[fold], fitted.scores))
+        point.out_of_fold = [*(point.out_of_fold or []), fitted.scores]
+
+    def _scores(self, point: Point) -> FloatArray:
+        """The deciding score in each fold; NaN for those that are not fitted."""
+        scores = np.full(len(self.folds), np.nan)
+        scores[: len(point.scores)] = [score[str(self.by)] for score in point.scores]
+        return scores
+
+
+def _facts(fitted: Fitted) -> tuple[float, ...]:
+    solution = fitted.solution
+    return (
+        fitted.seconds,
+        solution.gap,
+        solution.violation,
+        float(solution.status.converged),
+        solution.trace.iterations,
+        float(np.sum(solution.trace["inner"])),
+        fitted.rows,
+    )
