@@ -18,6 +18,7 @@ from .kernel_svc import KernelSVC
 from .kernel_svc_cv import KernelSVCCV
 from .linear_svc import LinearSVC
 from .scaled import scaled_pipeline
+from .states import from_plain
 from .storing import SPLITTER, SPLITTERS
 
 _ESTIMATORS: dict[str, type[Any]] = {cls.__name__: cls for cls in (KernelSVC, KernelSVCCV, LinearSVC)}
@@ -88,6 +89,8 @@ def _restored(name: str, state: dict[str, Any]) -> Any:
         return model
     if "best_estimator_" in state:
         state["best_estimator_"] = _restored("KernelSVC", state["best_estimator_"])
+    if "calibrator_" in state:
+        state["calibrator_"] = from_plain(state["calibrator_"])
     if isinstance(state.get("cv"), dict):
         state["cv"] = _splitter(state["cv"])
     model.__setstate__(state)

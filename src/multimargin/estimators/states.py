@@ -20,6 +20,7 @@ from ..linear.stream import Stream
 from ..methods.decomposition import Decomposition
 from ..methods.working_sets import RULES
 from ..problems import PROBLEMS
+from ..selection.calibration import METHODS as CALIBRATORS
 from ..solution import Status, Trace
 
 _KIND = "<multimargin object>"  # the key that tells the state of an object from other dictionaries
@@ -33,7 +34,14 @@ _KERNELS = (
     kernels.CallableKernel,
 )
 _OTHERS = (Decomposition, InteriorPoint, Mpi, Stream, Trace)
-_ALL: tuple[type[Any], ...] = (*_KERNELS, *PROBLEMS.values(), *RULES, *SOLVERS, *_OTHERS)
+_ALL: tuple[type[Any], ...] = (
+    *_KERNELS,
+    *PROBLEMS.values(),
+    *RULES,
+    *SOLVERS,
+    *CALIBRATORS.values(),
+    *_OTHERS,
+)
 CLASSES = {cls.__name__: cls for cls in _ALL}
 _SPARSE = (sp.csr_array, sp.csr_matrix)
 

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..files import archive
 from ..files.tree import Unstorable, encode
+from .states import to_plain
 
 # Splitters of scikit-learn whose parameters are all that they are.
 SPLITTERS = (
@@ -88,6 +89,8 @@ def stored_state(model: Any) -> dict[str, Any]:
         state: dict[str, Any] = model.__getstate__()
         return state
     state = {name: value for name, value in vars(model).items() if name != "scorer_"}
+    if "calibrator_" in state:
+        state["calibrator_"] = to_plain(state["calibrator_"])
     if "best_estimator_" in state:
         state["best_estimator_"] = stored_state(state["best_estimator_"])
     if type(state.get("cv")).__name__ in SPLITTERS:

@@ -11,8 +11,8 @@ namespace multimargin::inline base {
 
 __extension__ using Wide = unsigned __int128;
 
-// Words of eight bytes go to kLanes sums in turn, so that their multiplications overlap. A step multiplies sum ^ word by
-// an odd constant to 128 bits, and combines their halves: so the highest bits of a word change all bits of the sum.
+// Words of eight bytes go to kLanes sums in turn, so that their multiplications overlap. A step multiplies sum ^ word
+// by an odd constant to 128 bits, and combines their halves: so the highest bits of a word change all bits of the sum.
 // Different data have the same checksum with a probability of about 2^-64. It is no protection against somebody who
 // looks for such data.
 inline std::uint64_t checksum(const std::uint8_t* data, std::size_t size) {

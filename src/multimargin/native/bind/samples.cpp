@@ -37,7 +37,8 @@ void bind_platform(nb::module_& m) {
         "Choose it for samples made from now on; 'best' is what the machine has.");
   m.def("instruction_set", &instruction_set, "The instruction set picked for this machine.");
   m.def("checksum", [](const ConstVectorOf<std::uint8_t>& bytes) { return checksum(bytes.data(), bytes.size()); },
-        "bytes"_a.noconvert(), nb::call_guard<nb::gil_scoped_release>(), "A number of 64 bits that stands for the bytes.");
+        "bytes"_a.noconvert(), nb::call_guard<nb::gil_scoped_release>(),
+        "A number of 64 bits that stands for the bytes.");
 }
 
 constexpr const char* kDataTypes = "data must be float32 or float64";
