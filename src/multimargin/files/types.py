@@ -41,7 +41,7 @@ def dtype_for(
         raise ValueError(
             f"{source} has {values} from {least:g} to {most:g}, which dtype={dtype.name!r} does not hold."
         )
-    if dtype == np.float32 and max(most, -least) > np.finfo(np.float32).max:
+    if dtype == np.float32 and max(most, -least) > float(np.finfo(np.float32).max):
         raise ValueError(f"{source} has numbers up to {max(most, -least):g}, which float32 does not hold.")
     return dtype
 
