@@ -6,6 +6,7 @@ import io
 import shutil
 import tempfile
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,11 +104,8 @@ def _typed(X: Any, options: ReadOptions, source: Source) -> Any:
     kept = options.dtype is None and (X.dtype.name in _SMALL) and X.dtype.isnative
     if kept or X.dtype == options.dtype:
         return X
-    if sp.issparse(X):
-        return sp.csr_array(
-            (converted(X.data, options.dtype, source.name), X.indices, X.indptr), shape=X.shape
-        )
-    return converted(X, options.dtype, source.name)
+    values = converted(X.data if sp.issparse(X) else X, options.dtype, source)
+    return sp.csr_array((values, X.indices, X.indptr), shape=X.shape) if sp.issparse(X) else values
 
 
 # -- .npz ----------------------------------------------------------------------------------------------
@@ -130,9 +128,10 @@ def read_npz(source: Source, options: ReadOptions) -> Dataset:
             raise source.error(f"the file is damaged or incomplete ({error})") from error
         mine = slice(*part.bounds(X.shape[0]))
         options.check_features(X.shape[1], source.name)
-        return Dataset(_typed(X[mine], options, source), None if y is None else y[mine], names, source.name)
+        return Dataset(X[mine], None if y is None else y[mine], names, source.name)
 
-    return part.attempt(parse)
+    found = part.attempt(parse)
+    return replace(found, X=_typed(found.X, options, source))
 
 
 def _members(source: Source, archive: zipfile.ZipFile, unlabelled: bool) -> tuple[Any, Any, Any]:
