@@ -8,7 +8,7 @@ from .system import wait_policy  # noqa: F401  (first: it loads the native modul
 
 # isort: split
 
-from . import _old_paths, kernels  # noqa: F401
+from . import _old_paths, datasets, kernels  # noqa: F401
 from .estimators.kernel_svc import KernelSVC
 from .estimators.kernel_svc_cv import KernelSVCCV
 from .estimators.linear_svc import LinearSVC
@@ -26,6 +26,7 @@ __all__ = [
     "Solution",
     "Status",
     "Trace",
+    "datasets",
     "kernels",
     "show_versions",
 ]
