@@ -2,8 +2,9 @@
 
 Files are made from the papers' data: bytes (mnist), decimals (isolet), sparse counts (news20), 17 digits
 (random numbers, also if the data are not there). The floor is the time to copy the file's bytes, which the
-system has in memory, through a small buffer: what no parser can do without. All take turns. Claims: ours with two threads is
-at least 5 times as fast as scikit-learn, and reads the same numbers. CSV and writing are timed too.
+system has in memory, through a small buffer: what no parser can do without. All take turns. Claims: ours with
+two threads is at least 5 times as fast as scikit-learn, and reads the same numbers. CSV and writing are timed
+too.
 """
 
 from __future__ import annotations
