@@ -2,9 +2,9 @@
 
     python tests/files/fuzz.py --inputs 1000000 --first 0
 
-Every input has a number, from which it is made: a valid file of some format, damaged here and there. A reader must
-return sound arrays or raise ValueError, and must do so within a second and a gigabyte. LIBSVM text is read a second
-time by plain Python (svmlight_oracle.py), and both must agree on what it says, or that it is wrong.
+Every input has a number, from which it is made: a valid file of some format, damaged here and there. A reader
+must return sound arrays or raise ValueError, and must do so in SECONDS and in MEMORY. LIBSVM text is read
+again by plain Python (svmlight_oracle.py), and both must agree on what it says, or that it is wrong.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""LIBSVM text read by plain Python, one line after the other: slow, and written without looking at the native code."""
+"""LIBSVM text read by plain Python, one line after the other: slow, and independent of the native code."""
 
 import re
 

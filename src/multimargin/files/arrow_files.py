@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,8 @@ def _read(source: Source, options: ReadOptions, pyarrow: Any, table: Any) -> Dat
     def parse() -> Dataset:
         try:
             rows = table()
-        except (pyarrow.ArrowException, OSError) as error:
+            rows.validate(full=True)  # pyarrow believes the lengths in a file: wrong ones would crash it
+        except (pyarrow.ArrowException, OSError, MemoryError) as error:
             raise source.error(f"pyarrow cannot read it ({error})") from error
         names = [str(name) for name in rows.column_names]
         if not names:
@@ -84,12 +86,10 @@ def _read(source: Source, options: ReadOptions, pyarrow: Any, table: Any) -> Dat
         return Dataset(X, y, [names[k] for k in features], source.name)
 
     found = source.part.attempt(parse)
-    if not sum(source.part.collect(found.X.shape[0])) and source.part.size in (
-        1,
-        len(source.part.collect(0)),
-    ):
+    counts = source.part.collect(found.X.shape[0])
+    if len(counts) == source.part.size and not sum(counts):
         raise source.error("there are no rows in it")
-    return Dataset(converted(found.X, options.dtype, source.name), found.y, found.feature_names, source.name)
+    return replace(found, X=converted(found.X, options.dtype, source))
 
 
 def _is_number(pyarrow: Any, kind: Any) -> bool:

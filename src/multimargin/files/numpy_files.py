@@ -6,6 +6,7 @@ import io
 import shutil
 import tempfile
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from .dataset import Dataset
 from .faults import MalformedFileError
 from .options import ReadOptions, WriteOptions
 from .source import Source
-from .types import converted
+from .types import check_finite, converted
 
 _NAMES = (("X", "y"), ("X_train", "y_train"))  # of the samples and their labels
 _PARTS = ("data", "indices", "indptr", "shape")
@@ -99,15 +100,18 @@ def _checked_array(source: Source, file: Any, size: int) -> np.ndarray:
 
 
 def _typed(X: Any, options: ReadOptions, source: Source) -> Any:
-    """Samples in the type that was asked for; "auto" leaves those alone that a fit takes as they are."""
+    """Samples in the type that was asked for; "auto" leaves those alone that a fit takes as they are.
+
+    What is mapped into memory is not looked at: a fit does that.
+    """
     kept = options.dtype is None and (X.dtype.name in _SMALL) and X.dtype.isnative
+    values = X.data if sp.issparse(X) else X
     if kept or X.dtype == options.dtype:
+        if not isinstance(X, np.memmap):
+            source.part.attempt(lambda: check_finite(values, source))
         return X
-    if sp.issparse(X):
-        return sp.csr_array(
-            (converted(X.data, options.dtype, source.name), X.indices, X.indptr), shape=X.shape
-        )
-    return converted(X, options.dtype, source.name)
+    values = converted(values, options.dtype, source)
+    return sp.csr_array((values, X.indices, X.indptr), shape=X.shape) if sp.issparse(X) else values
 
 
 # -- .npz ----------------------------------------------------------------------------------------------
@@ -130,9 +134,10 @@ def read_npz(source: Source, options: ReadOptions) -> Dataset:
             raise source.error(f"the file is damaged or incomplete ({error})") from error
         mine = slice(*part.bounds(X.shape[0]))
         options.check_features(X.shape[1], source.name)
-        return Dataset(_typed(X[mine], options, source), None if y is None else y[mine], names, source.name)
+        return Dataset(X[mine], None if y is None else y[mine], names, source.name)
 
-    return part.attempt(parse)
+    found = part.attempt(parse)
+    return replace(found, X=_typed(found.X, options, source))
 
 
 def _members(source: Source, archive: zipfile.ZipFile, unlabelled: bool) -> tuple[Any, Any, Any]:

@@ -93,8 +93,7 @@ class Source:
             if reader.nbytes > looked + _LOOK:  # reading how much is free takes a while
                 looked, free = reader.nbytes, available_bytes()
                 if reader.nbytes > free:
-                    what = f"its content is too large for memory: {reader.nbytes / 1e9:.3g} GB so far"
-                    raise self.error(what)
+                    raise self.error(f"its content is too large for memory: {looked / 1e9:.3g} GB so far")
 
     def line(self, number: int) -> int:
         """The number in the file of a line that ``feed`` has read."""

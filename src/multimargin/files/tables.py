@@ -18,14 +18,15 @@ from .types import dtype_for
 
 NUMBER, WORD = 0, 1  # kinds of columns
 _ESCAPED = re.compile(r'""|\\["\\]')
+_IN_QUOTES = re.compile(rb'"[^"]*"')
 _HINT = " (features must be numbers; label= names the column of labels)"
 
 
 def read_csv(source: Source, options: ReadOptions) -> Dataset:
-    """Read a table whose values are separated by commas, or by semicolons if its first line has no comma."""
+    """Read a table whose values are separated by commas, or by semicolons if its first line has one."""
     first = source.stream.head_lines(1, is_blank)
-    delimiter = ";" if first and b";" in first[0] and b"," not in first[0] else ","
-    return read(source, options, delimiter)
+    semicolons = first and b";" in _IN_QUOTES.sub(b"", first[0])
+    return read(source, options, ";" if semicolons else ",")
 
 
 def read_tsv(source: Source, options: ReadOptions) -> Dataset:
@@ -44,9 +45,9 @@ def read(source: Source, options: ReadOptions, delimiter: str) -> Dataset:
             pass
         if len(rows) < 2:
             raise source.error("there are no rows after the names of the columns")
-    words = [k for k, field in enumerate(rows[-1]) if not _is_number(field)]
-    label = column(options.label, names, words, len(rows[-1]), source.name)
-    kinds = np.zeros(len(rows[-1]), dtype=np.uint8)
+    words = [k for k, field in enumerate(rows[-1][: len(rows[0])]) if not _is_number(field)]
+    label = column(options.label, names, words, len(rows[0]), source.name)
+    kinds = np.zeros(len(rows[0]), dtype=np.uint8)
     if label is not None:
         kinds[label] = WORD
     reader = _core.TableReader(ord(delimiter), '"', 0, kinds)

@@ -31,11 +31,7 @@ class Libsvm {
       chunk.words.resize(grammar_.word_columns());
       indices_.clear();
       values_.clear();
-      for (; p < end && !chunk.fault; ++chunk.lines) {
-        const char* stop = static_cast<const char*>(std::memchr(p, '\n', static_cast<std::size_t>(end - p)));
-        line(p, stop ? stop : end, chunk);
-        p = stop ? stop + 1 : end;
-      }
+      each_line(p, end, chunk, [&](const char* begin, const char* stop) { line(begin, stop, chunk); });
       chunk.rows = static_cast<Index>(chunk.ends.size());
       chunk.entries = static_cast<Index>(values_.size());
       chunk.values = packed_values(values_, chunk.range);
@@ -81,15 +77,17 @@ class Libsvm {
       const char* const text = ++p;
       const Number number = read_number(p, end, value);
       const bool ended = p == end || is_blank(*p) || *p == '#';
-      if (number != Number::good || !ended) return wrong_value(begin, text, end, ended && number != Number::malformed, chunk);
+      if (number != Number::good || !ended)
+        return wrong_value(begin, text, end, ended && number == Number::not_finite, chunk);
       ascending_ = ascending_ && index > previous_;
       previous_ = index;
       zeros_ = zeros_ || value == 0.0;
       indices_.push_back(index);
       values_.push_back(value);
       chunk.range.add(value);
-      if (index > chunk.most_index) chunk.most_index = index, chunk.most_place = {chunk.lines + 1, word - begin + 1};
-      if (index < chunk.least_index) chunk.least_index = index, chunk.least_place = {chunk.lines + 1, word - begin + 1};
+      const Place place{chunk.lines + 1, word - begin + 1};
+      if (index > chunk.most_index) chunk.most_index = index, chunk.most_place = place;
+      if (index < chunk.least_index) chunk.least_index = index, chunk.least_place = place;
       return true;
     }
 
@@ -170,10 +168,6 @@ class Libsvm {
       fault(chunk, begin, text, not_finite ? "a finite number expected, got " + quoted(text, last)
                                            : "a number expected after the colon, got " + quoted(text, last));
       return false;
-    }
-
-    static void fault(Chunk& chunk, const char* begin, const char* at, std::string what) {
-      chunk.fault = Fault{{chunk.lines + 1, at - begin + 1}, std::move(what)};
     }
 
     static const char* skip_blanks(const char* p, const char* end) {

@@ -1,4 +1,4 @@
-// Text read by several threads, block by block: each block is cut at line ends into chunks, which are read on their own.
+// Text read by several threads, block by block: a block is cut at line ends into chunks, which are read on their own.
 #pragma once
 
 #include "files/chunk.hpp"
@@ -80,7 +80,7 @@ class Reader {
   }
 
  private:
-  static constexpr Index kLeast = 1 << 16, kMost = 1 << 20;  // bytes of a chunk, about; a thread gets several of a block
+  static constexpr Index kLeast = 1 << 16, kMost = 1 << 20;  // bytes of a chunk; a thread gets several of a block
 
   // Places in the text, each at the beginning of a line, and its end.
   static std::vector<Index> cut(const char* data, Index size, int n_threads) {
