@@ -46,7 +46,8 @@ class Rows(NamedTuple):
 
 
 class MachineClassifier(
-    StoredModel, ExportedModel, ForeignKeywords, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    StoredModel, ExportedModel, ForeignKeywords, CallbackSupportMixin, ClassifierMixin, BaseEstimator
+):
     """Base of the estimators of this package."""
 
     tol: float

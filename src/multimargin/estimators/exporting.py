@@ -29,8 +29,8 @@ class ExportedModel:
         path : path
             The file; an older one is replaced.
         format : {"auto", "libsvm", "onnx"}, default="auto"
-            "libsvm" is the text that LIBSVM's ``svm-predict`` reads, for kernel machines with two classes whose
-            labels are whole numbers. "onnx" is a graph of plain operators with the outputs ``label`` and
+            "libsvm" is the text that LIBSVM's ``svm-predict`` reads, for kernel machines with two classes
+            whose labels are whole numbers. "onnx" is a graph of plain operators with the outputs ``label`` and
             ``scores``, and ``probabilities`` for :class:`KernelSVCCV`; it needs ``multimargin[onnx]``. "auto"
             goes by the end of the name: ``.onnx``, or ``.model`` and ``.libsvm``.
         scaling : Scaling or None, default=None
@@ -53,7 +53,7 @@ class ExportedModel:
         nr_sv 1 1
         SV
         1 1:1
-        -1 
+        -1
         <BLANKLINE>
         """
         if format == "auto":
@@ -70,8 +70,8 @@ class ExportedModel:
             write_onnx(path, machine, scaling)
         elif scaling is not None:
             raise ValueError(
-                "LIBSVM's model file has no place for a scaling. Scale the data first and train with these, or "
-                "use format='onnx'."
+                "LIBSVM's model file has no place for a scaling. Scale the data first and train with "
+                "these, or use format='onnx'."
             )
         else:
             write_libsvm(path, machine)
