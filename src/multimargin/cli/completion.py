@@ -57,13 +57,8 @@ def run(args: argparse.Namespace) -> int:
 
 def options_of() -> Iterator[tuple[str, argparse.Action]]:
     """Every option of every command."""
-    commands = next(
-        action
-        for action in parser_of(complete=True)._actions
-        if isinstance(action, argparse._SubParsersAction)
-    )
-    for name, parser in commands.choices.items():
-        for action in parser._actions:
+    for name in COMMANDS:
+        for action in parser_of(name)._actions:
             yield name, action
 
 

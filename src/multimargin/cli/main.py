@@ -37,8 +37,8 @@ exit codes: 0 done, 1 error, 2 usage, 3 not converged, 130 interrupted
 """
 
 
-def parser_of(chosen: str | None = None, complete: bool = False) -> argparse.ArgumentParser:
-    """The parser, with the options of the chosen command, or of all commands if it is to be ``complete``."""
+def top_parser() -> argparse.ArgumentParser:
+    """The parser that knows the names of the commands."""
     parser = argparse.ArgumentParser(
         prog="multimargin",
         description="Exact multiclass kernel SVMs with a certificate of optimality.",
@@ -48,51 +48,54 @@ def parser_of(chosen: str | None = None, complete: bool = False) -> argparse.Arg
     parser.add_argument("--version", action="store_true", help="print the version and end")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name, summary in COMMANDS.items():
-        known = name == chosen or complete
-        module = import_module(f".{name}", __package__) if known else None
-        command = commands.add_parser(
-            name,
-            help=summary,
-            description=(module.__doc__ or "").partition("\n\n")[2] if module is not None else summary,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        if module is not None:
-            module.add_options(command)
-            command.add_argument("--debug", action="store_true", help="show where an error came from")
-            command.set_defaults(run=module.run)
+        commands.add_parser(name, help=summary)
+    return parser
+
+
+def parser_of(command: str) -> argparse.ArgumentParser:
+    """The parser of one command."""
+    module = import_module(f".{command}", __package__)
+    parser = argparse.ArgumentParser(
+        prog=f"multimargin {command}",
+        description=(module.__doc__ or "").partition("\n\n")[2],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.add_options(parser)
+    parser.add_argument("--debug", action="store_true", help="show where an error came from")
+    parser.set_defaults(run=module.run, command=command)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; its exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
-    chosen = next((word for word in given if not word.startswith("-")), None)
-    parser = parser_of(chosen)
-    if chosen in COMMANDS:
+    if given and given[0] in COMMANDS:
+        parser = parser_of(given[0])
         try:
-            given = translated(chosen, given)
+            words = translated(given[0], given[1:])
         except ValueError as error:
             parser.error(str(error))
-    args = parser.parse_args(given)
-    if args.version:
-        from importlib.metadata import version
-
-        print(f"multimargin {version('multimargin')}")
-        return DONE
-    if args.command is None:
-        parser.print_help()
+        return guarded(parser.parse_intermixed_args(words))
+    top = top_parser()
+    args = top.parse_args(given)
+    if not args.version:
+        top.print_help()
         return USAGE
-    return guarded(args)
+    from importlib.metadata import version
+
+    print(f"multimargin {version('multimargin')}")
+    return DONE
 
 
 def guarded(args: argparse.Namespace) -> int:
     """Run the command; an error is one line on stderr, and a reader that has gone is no error."""
     import warnings
 
-    warnings.showwarning = _show_warning  # type: ignore[assignment]
     try:
-        code = int(args.run(args))
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning  # type: ignore[assignment]
+            code = int(args.run(args))
         sys.stdout.flush()
         return code
     except BrokenPipeError:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+import warnings
 from contextlib import nullcontext
 from typing import Any
 
@@ -168,15 +169,17 @@ def _fit(model: Any, X: Any, y: Any, args: argparse.Namespace, quiet: bool) -> N
 
     display = Display(model.tol, quiet)
     model.callback = display
-    try:
-        with display if not quiet else nullcontext():
-            model.fit(X, y)
-    finally:
-        model.set_params(callback=None, warm_start=False, checkpoint=None) if not args.linear else (
-            model.set_params(callback=None, warm_start=False)
-        )
-        if not isinstance(model.engine, str):
-            model.engine = "mpi"
+    with warnings.catch_warnings(record=True) as heard, display if not quiet else nullcontext():
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    model.set_params(callback=None, warm_start=False)
+    if not args.linear:
+        model.checkpoint = None
+    if not isinstance(model.engine, str):
+        model.engine = "mpi"
+    for warning in heard:
+        if str(model.status_) not in str(warning.message):  # the status is told anyway
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
 def _code(model: Any) -> int:

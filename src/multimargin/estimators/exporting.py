@@ -30,9 +30,9 @@ class ExportedModel:
             The file; an older one is replaced.
         format : {"auto", "libsvm", "onnx"}, default="auto"
             "libsvm" is the text that LIBSVM's ``svm-predict`` reads, for kernel machines with two classes
-            whose labels are whole numbers. "onnx" is a graph of plain operators with the outputs ``label`` and
-            ``scores``, and ``probabilities`` for :class:`KernelSVCCV`; it needs ``multimargin[onnx]``. "auto"
-            goes by the end of the name: ``.onnx``, or ``.model`` and ``.libsvm``.
+            whose labels are whole numbers. "onnx" is a graph of plain operators with the outputs ``label``
+            and ``scores``, and ``probabilities`` for :class:`KernelSVCCV`; it needs ``multimargin[onnx]``.
+            "auto" goes by the end of the name: ``.onnx``, or ``.model`` and ``.libsvm``.
         scaling : Scaling or None, default=None
             What the training data were scaled by; the graph of ONNX then scales its input too. LIBSVM's text
             has no place for it.
