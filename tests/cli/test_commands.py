@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -367,7 +368,7 @@ def test_export_writes_what_the_model_writes(run):
     code, out, err = run("export", "two.mm", "two.model")
     assert code == 0, err
     load("two.mm").export("again.model")
-    assert open("two.model").read() == open("again.model").read()
+    assert Path("two.model").read_text() == Path("again.model").read_text()
     run("train", "two.libsvm", "--machine", "c-svc", "-q", "--scale", "minmax")
     code, out, err = run("export", "two.mm", "two.model")
     assert code == 1
