@@ -15,7 +15,7 @@ TOOLS := $(VENV)/.tools-ready
 PACKAGE := $(VENV)/.package-installed
 SOURCES := $(shell find src -type f -not -path '*/__pycache__/*') CMakeLists.txt pyproject.toml README.md LICENSE
 
-.PHONY: demo test test-fast test-cluster bench bench-linear bench-machines bench-binary bench-mpi papers peers regression lint format clean
+.PHONY: demo test test-fast test-cluster bench bench-linear bench-machines bench-binary bench-mpi papers peers regression fuzz lint format clean
 
 demo: $(PACKAGE)
 	@echo "Training on handwritten digits ..."
@@ -61,6 +61,10 @@ papers: $(PACKAGE)
 
 peers: $(PACKAGE)
 	$(BIN)/python benchmarks/workers/environments.py
+
+# A million damaged data files; FIRST=number goes on from there.
+fuzz: $(PACKAGE)
+	$(BIN)/python tests/files/fuzz.py --inputs $(or $(INPUTS),1000000) --first $(or $(FIRST),0)
 
 # BASE=commit and HEAD=commit name other commits than 1067630 and the working tree; OPTIONS=--counts and the like.
 regression: $(PACKAGE)

@@ -16,7 +16,7 @@ from .system import wait_policy  # noqa: F401  (first: it loads the native modul
 from . import _old_paths  # noqa: F401
 
 if TYPE_CHECKING:
-    from . import kernels
+    from . import datasets, kernels
     from .estimators.kernel_svc import KernelSVC
     from .estimators.kernel_svc_cv import KernelSVCCV
     from .estimators.linear_svc import LinearSVC
@@ -35,6 +35,7 @@ __all__ = [
     "Solution",
     "Status",
     "Trace",
+    "datasets",
     "kernels",
     "load",
     "show_versions",

@@ -80,7 +80,7 @@ def _read_dense(
     y = None if label is None else words[label](part)
     mine = source.rows(len(X))
     features = [k for k in range(len(attributes)) if k != label]
-    return shared_type(source, options, X[mine][:, features]), None if y is None else y[mine]
+    return converted(X[mine][:, features], options.dtype, source), None if y is None else y[mine]
 
 
 def _nominal(source: Source, reader: _core.TableReader, at: int, attribute: Attribute) -> Words:
@@ -92,17 +92,6 @@ def _nominal(source: Source, reader: _core.TableReader, at: int, attribute: Attr
             what = f"{value!r} is none of the values of the attribute {attribute.name!r}"
             raise source.error(what, source.line(line))
     return words
-
-
-def shared_type(source: Source, options: ReadOptions, X: np.ndarray) -> Any:
-    """The values in the type that all parts need."""
-    facts = source.part.collect(
-        (float(X.min(initial=0)), float(X.max(initial=0)), bool((X == np.trunc(X)).all()))
-    )
-    limits = np.array([[min(fact[0] for fact in facts)], [max(fact[1] for fact in facts)]])
-    if not all(fact[2] for fact in facts):
-        limits = limits + 0.5
-    return X.astype(converted(limits, options.dtype, source.name).dtype)
 
 
 # -- write ---------------------------------------------------------------------------------------------

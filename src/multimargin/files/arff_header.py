@@ -10,7 +10,7 @@ from .source import Source
 
 _ATTRIBUTE = re.compile(r"""@attribute\s+('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|\S+)\s+(.*)""", re.IGNORECASE)
 _NUMBERS = ("numeric", "real", "integer")
-_VALUE = re.compile(r"""\s*('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^,]*?)\s*(?:,|$)""")
+_VALUE = re.compile(r"""\s*('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^,'"][^,]*|)([^,]*)(?:,|$)""")
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -78,7 +78,7 @@ def split_values(text: str) -> list[str]:
         found = _VALUE.match(text, at)
         if found is None or found.end() == at:
             break
-        values.append(unquoted(found.group(1)))
+        values.append(unquoted(found.group(1).rstrip()))
         at = found.end()
     return values
 

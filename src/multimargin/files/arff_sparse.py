@@ -52,9 +52,9 @@ class _Rows:
             return
         if not (text.startswith("{") and text.endswith("}")):
             raise _FaultError(1, "a row in braces expected")
-        row, label, inside, at = dict(self._left_out), None, text[1:-1], 0
+        row, label, inside, at = dict(self._left_out), None, text[1:-1].rstrip(), 0
         seen: set[int] = set()
-        while inside[at:].strip():
+        while at < len(inside):
             found = _ENTRY.match(inside, at)
             if found is None:
                 raise _FaultError(at + 2, f"index value expected, got {inside[at : at + 30]!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -84,12 +85,10 @@ def _read(source: Source, options: ReadOptions, pyarrow: Any, table: Any) -> Dat
         return Dataset(X, y, [names[k] for k in features], source.name)
 
     found = source.part.attempt(parse)
-    if not sum(source.part.collect(found.X.shape[0])) and source.part.size in (
-        1,
-        len(source.part.collect(0)),
-    ):
+    counts = source.part.collect(found.X.shape[0])
+    if len(counts) == source.part.size and not sum(counts):
         raise source.error("there are no rows in it")
-    return Dataset(converted(found.X, options.dtype, source.name), found.y, found.feature_names, source.name)
+    return replace(found, X=converted(found.X, options.dtype, source))
 
 
 def _is_number(pyarrow: Any, kind: Any) -> bool:

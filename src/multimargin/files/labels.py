@@ -48,6 +48,8 @@ def read_words(source: Source, reader: Any, column: int = 0) -> Words:
     for name, line in zip(names, lines, strict=True):
         if name in _MISSING:
             raise source.error("a label is missing", source.line(line))
+        if b"\0" in name:
+            raise source.error("a label has a byte 0", source.line(line))
         values.append(_decoded(source, name, line))
     kind = kind_of(names)
     if kind == 1:

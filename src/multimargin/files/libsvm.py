@@ -69,8 +69,10 @@ def _check_indices(source: Source, reader: _core.LibsvmReader, options: ReadOpti
     if options.n_features is not None and most - base >= options.n_features:
         what = f"indices count from 0, and the index {most} is larger than n_features allows"
         raise source.error(what, source.line(line), column)
+    if options.n_features is not None or most <= _ALWAYS:
+        return
     needed, free = _BYTES_PER_FEATURE * most, available_bytes()
-    if options.n_features is None and most > _ALWAYS and needed > free:
+    if needed > free:
         what = (
             f"the index {most} makes so many features that a number or two for each would need "
             f"{needed / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free; n_features={most} says that it "

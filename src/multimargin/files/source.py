@@ -18,6 +18,7 @@ from .parts import Part
 from .streams import COMPRESSED, Stream, _Raw, of_object
 
 STANDARD = "-"  # the name of standard input and output
+_LOOK = 256 << 20  # bytes of content after which the free memory is looked at again
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _BOM = b"\xef\xbb\xbf"
 
@@ -79,19 +80,20 @@ class Source:
 
     def feed(self, reader: TextReader, n_threads: int, hint: str = "") -> None:
         """Read the lines after the header, or those of this part."""
-        stream = self.stream
+        stream, looked = self.stream, 0
         if self.shares_bytes:
             assert self._file is not None
             self._first, end = self.part.lines(self._file, self._bytes, _size(self._file))
             stream = Stream(_between(self._file, self._first, end), self.name)
-        most = available_bytes()
         for block in stream.blocks():
             fault = reader.feed(block, n_threads)
             if fault is not None:
                 line, column, what = fault
                 raise self.error(what.decode(errors="backslashreplace") + hint, self.line(line), column)
-            if reader.nbytes > most:
-                raise self.error(f"its content takes more than {most / 1e9:.3g} GB, all of the free memory")
+            if reader.nbytes > looked + _LOOK:  # reading how much is free takes a while
+                looked, free = reader.nbytes, available_bytes()
+                if reader.nbytes > free:
+                    raise self.error(f"its content is too large for memory: {looked / 1e9:.3g} GB so far")
 
     def line(self, number: int) -> int:
         """The number in the file of a line that ``feed`` has read."""

@@ -108,18 +108,19 @@ class Stream:
     def read(self) -> bytes:
         """All bytes that are left, if memory can hold them."""
         parts, total, most = [], 0, available_bytes() // 2
-        while count := self.readinto(memoryview(part := bytearray(BLOCK))):
+        size = _STEP
+        while count := self.readinto(memoryview(part := bytearray(size))):
             parts.append(part[:count])
             total += count
+            size = min(4 * size, BLOCK)
             if total > most:
-                raise malformed(
-                    self.name, f"it unpacks to more than {most / 1e9:.3g} GB, half of the free memory"
-                )
+                what = f"it unpacks to more than {most / 1e9:.3g} GB, half of the free memory"
+                raise malformed(self.name, what)
         return b"".join(parts)
 
     def blocks(self) -> Iterator[np.ndarray]:
         """Whole lines, some megabytes at a time, as bytes that are valid until the next ones are read."""
-        buffer, kept = bytearray(BLOCK), 0
+        buffer, kept = bytearray(_STEP), 0
         while True:
             view = memoryview(buffer)
             count = self.readinto(view[kept:])
@@ -129,18 +130,20 @@ class Stream:
             end = buffer.rfind(b"\n", kept, total) + 1
             if end:
                 yield np.frombuffer(view[:end], np.uint8)
-                buffer[: total - end] = buffer[end:total]
-                kept = total - end
+            kept = total - end
+            full = total == len(buffer)
+            if full and (not end or len(buffer) < BLOCK):  # a long line, or a long file
+                buffer = self._longer(buffer, end)
             else:
-                kept = total
-                buffer = buffer if kept < len(buffer) else self._longer(buffer)
+                buffer[:kept] = buffer[end:total]
         if kept:
             yield np.frombuffer(memoryview(buffer)[:kept], np.uint8)
 
-    def _longer(self, buffer: bytearray) -> bytearray:
+    def _longer(self, buffer: bytearray, first: int) -> bytearray:
+        """A buffer of twice the length with what is in this one from ``first`` on."""
         if 3 * len(buffer) > available_bytes():
             raise malformed(self.name, f"a line has more than {len(buffer)} bytes, and memory is short")
-        return buffer + bytearray(len(buffer))
+        return buffer[first:] + bytearray(len(buffer) + first)
 
 
 class _Raw(io.RawIOBase):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,14 +17,16 @@ from .source import Source
 from .types import dtype_for
 
 NUMBER, WORD = 0, 1  # kinds of columns
+_ESCAPED = re.compile(r'""|\\["\\]')
+_IN_QUOTES = re.compile(rb'"[^"]*"')
 _HINT = " (features must be numbers; label= names the column of labels)"
 
 
 def read_csv(source: Source, options: ReadOptions) -> Dataset:
-    """Read a table whose values are separated by commas, or by semicolons if its first line has no comma."""
+    """Read a table whose values are separated by commas, or by semicolons if its first line has one."""
     first = source.stream.head_lines(1, is_blank)
-    delimiter = ";" if first and b";" in first[0] and b"," not in first[0] else ","
-    return read(source, options, delimiter)
+    semicolons = first and b";" in _IN_QUOTES.sub(b"", first[0])
+    return read(source, options, ";" if semicolons else ",")
 
 
 def read_tsv(source: Source, options: ReadOptions) -> Dataset:
@@ -43,9 +45,9 @@ def read(source: Source, options: ReadOptions, delimiter: str) -> Dataset:
             pass
         if len(rows) < 2:
             raise source.error("there are no rows after the names of the columns")
-    words = [k for k, field in enumerate(rows[-1]) if not _is_number(field)]
-    label = column(options.label, names, words, len(rows[-1]), source.name)
-    kinds = np.zeros(len(rows[-1]), dtype=np.uint8)
+    words = [k for k, field in enumerate(rows[-1][: len(rows[0])]) if not _is_number(field)]
+    label = column(options.label, names, words, len(rows[0]), source.name)
+    kinds = np.zeros(len(rows[0]), dtype=np.uint8)
     if label is not None:
         kinds[label] = WORD
     reader = _core.TableReader(ord(delimiter), '"', 0, kinds)
@@ -95,8 +97,21 @@ def _fields(source: Source, line: bytes, delimiter: str) -> list[str]:
         text = line.decode().rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise source.error(f"its first lines are not text in UTF-8 ({error.reason})") from error
-    csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
-    return next(csv.reader([text], delimiter=delimiter, skipinitialspace=True), [])
+    quote = re.compile(
+        rf'[^\S{delimiter}]*"((?:""|\\["\\]|\\(?!["\\])|[^"\\])*)"[^{delimiter}]*({delimiter}|$)'
+    )
+    fields, at = [], 0
+    while at <= len(text):
+        found = quote.match(text, at)
+        if found is not None:
+            fields.append(_ESCAPED.sub(lambda sign: sign.group()[1], found.group(1)))
+            at = found.end() if found.group(2) else len(text) + 1
+        else:
+            end = text.find(delimiter, at)
+            end = len(text) if end < 0 else end
+            fields.append(text[at:end].strip())
+            at = end + 1
+    return fields
 
 
 def _is_header(rows: Sequence[Sequence[str]], label: Any) -> bool:

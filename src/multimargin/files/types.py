@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from .source import Source
+
 _SMALL = (np.uint8, np.int8, np.int16)
 _KNOWN = (*_SMALL, np.int32, np.int64, np.float32, np.float64)
 _DENSE_TIMES = 2  # dense data may take so many times the bytes of the same data as CSR
@@ -41,7 +43,7 @@ def dtype_for(
         raise ValueError(
             f"{source} has {values} from {least:g} to {most:g}, which dtype={dtype.name!r} does not hold."
         )
-    if dtype == np.float32 and max(most, -least) > np.finfo(np.float32).max:
+    if dtype == np.float32 and max(most, -least) > float(np.finfo(np.float32).max):
         raise ValueError(f"{source} has numbers up to {max(most, -least):g}, which float32 does not hold.")
     return dtype
 
@@ -60,15 +62,21 @@ def is_dense(n: float, d: float, entries: float, dtype: np.dtype[Any]) -> bool:
     return n * d * dtype.itemsize <= _DENSE_TIMES * entries * (dtype.itemsize + 4)
 
 
-def converted(X: Any, dtype: np.dtype[Any] | None, source: str) -> Any:
-    """An array of numbers in the type of ``dtype``, or in the smallest for "auto"; floats must be finite."""
-    if X.dtype == np.bool_:
-        X = X.view(np.uint8) if X.flags.c_contiguous else X.astype(np.uint8)
-    if X.dtype.kind == "f":
-        bad = ~np.isfinite(X)
-        if bad.any():
-            row = int(np.argwhere(bad)[0][0])
-            raise ValueError(f"{source}, row {row + 1}: values must be finite, got {X[bad][0]}.")
-    least, most = (float(X.min(initial=0)), float(X.max(initial=0))) if X.size else (0.0, 0.0)
-    whole = X.dtype.kind in "iu" or bool((X == np.trunc(X)).all())
-    return X.astype(dtype_for(dtype, least, most, whole, source), copy=False)
+def converted(X: Any, dtype: np.dtype[Any] | None, source: Source) -> Any:
+    """An array of numbers in the type of ``dtype``, or in the smallest for "auto"; floats must be finite.
+
+    The processes that read the parts of a file agree on the type.
+    """
+    part = source.part
+
+    def limits() -> tuple[float, float, bool]:
+        if X.dtype.kind == "f" and not np.isfinite(X).all():
+            row = int(np.argwhere(~np.isfinite(X))[0][0])
+            raise source.error(f"row {row + 1}: values must be finite, got {X[~np.isfinite(X)][0]}")
+        whole = X.dtype.kind in "biu" or bool((X == np.trunc(X)).all())
+        return float(X.min(initial=0)), float(X.max(initial=0)), whole
+
+    told = part.collect(part.attempt(limits))
+    least, most = min(told)[0], max(fact[1] for fact in told)
+    whole = all(fact[2] for fact in told)
+    return X.astype(part.attempt(lambda: dtype_for(dtype, least, most, whole, source.name)), copy=False)

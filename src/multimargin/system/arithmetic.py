@@ -13,7 +13,8 @@ from .shard import Shard
 from .team import Team
 from .typing import Data, FloatArray
 
-_ROWS_AT_ONCE = 4096  # converted to float64 at a time if only one number per row is needed
+# Looked at together if one number per row is needed: at most so many rows, and values of dense rows.
+_ROWS_AT_ONCE, _VALUES_AT_ONCE = 4096, 1 << 19
 _TILE_ROWS = 512  # (and columns) of a matrix that are compared with their mirror image at a time
 # Asymmetry that counts as rounding, of the largest value: in float64 and in float32.
 _ASYMMETRY = {False: 1e-5, True: 1e-4}
@@ -24,10 +25,18 @@ def as_float64(A: Data) -> Data:
     return A.astype(np.float64, copy=False)
 
 
+def row_parts(A: Data) -> Iterator[Data]:
+    """Yield the rows, so many at a time that a copy of them in float64 takes a few megabytes."""
+    step = _ROWS_AT_ONCE
+    if not sp.issparse(A):
+        step = max(1, min(step, _VALUES_AT_ONCE // max(1, A.shape[1])))
+    for first in range(0, A.shape[0], step):
+        yield A[first : first + step]
+
+
 def in_float64_parts(A: Data) -> Iterator[Data]:
-    """Yield the rows in float64, some thousands at a time."""
-    for first in range(0, A.shape[0], _ROWS_AT_ONCE):
-        yield as_float64(A[first : first + _ROWS_AT_ONCE])
+    """Yield the same parts in float64."""
+    return map(as_float64, row_parts(A))
 
 
 def dense(product: Any) -> FloatArray:

@@ -16,12 +16,12 @@ With a team, what is found is that of the samples of all its processes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 import scipy.sparse as sp
 
 from ...kernels import Kernel
+from ...system.arithmetic import row_parts
 from ...system.team import SOLO, Team
 from ...system.typing import Data, FloatArray
 
@@ -35,7 +35,6 @@ _FLOAT32_LARGEST = 1e15  # squares must not overflow float32
 _FLOAT32_GAMMA = 1e30  # the inverse of distances and products that are lost in float32
 SCORE_ERROR = 1e-4  # of scores in float32: a tenth of the default tolerance
 _DEVIATIONS = 6.0  # so many standard deviations of a sum of roundings are its bound
-_ROWS_AT_ONCE = 4096
 
 
 def within_float32(kernel: Kernel, X: Data, team: Team = SOLO) -> bool:
@@ -69,7 +68,7 @@ def dense_reach(kernel: Kernel, X: Data, center: FloatArray, team: Team = SOLO) 
     """The largest gamma · norm of the rows about ``center``; infinite if that overflows."""
     largest = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        for part in _parts(X):
+        for part in row_parts(X):
             rows = part - center
             if kernel.native == "laplacian":
                 norms = np.abs(rows, out=rows).sum(axis=1)
@@ -89,7 +88,7 @@ def sparse_reach(kernel: Kernel, X: Data, team: Team = SOLO) -> float:
         bound = gamma * np.float64(largest) ** power * entries
         if bound <= FLOAT64_REACH:
             return float(bound)
-        norms = (np.abs(part.astype(np.float64)).power(power).sum(axis=1).max() for part in _parts(X))
+        norms = (np.abs(part.astype(np.float64)).power(power).sum(axis=1).max() for part in row_parts(X))
         return team.max(float(gamma * max(norms, default=0.0)))
 
 
@@ -100,7 +99,3 @@ def _gamma(kernel: Kernel) -> float:
 def _largest(X: Data) -> float:
     values = X.data if sp.issparse(X) else X
     return max(float(values.max(initial=0)), -float(values.min(initial=0)))
-
-
-def _parts(X: Data) -> Iterator[Data]:
-    return (X[first : first + _ROWS_AT_ONCE] for first in range(0, X.shape[0], _ROWS_AT_ONCE))

@@ -81,15 +81,17 @@ class Libsvm {
       const char* const text = ++p;
       const Number number = read_number(p, end, value);
       const bool ended = p == end || is_blank(*p) || *p == '#';
-      if (number != Number::good || !ended) return wrong_value(begin, text, end, ended && number != Number::malformed, chunk);
+      if (number != Number::good || !ended)
+        return wrong_value(begin, text, end, ended && number == Number::not_finite, chunk);
       ascending_ = ascending_ && index > previous_;
       previous_ = index;
       zeros_ = zeros_ || value == 0.0;
       indices_.push_back(index);
       values_.push_back(value);
       chunk.range.add(value);
-      if (index > chunk.most_index) chunk.most_index = index, chunk.most_place = {chunk.lines + 1, word - begin + 1};
-      if (index < chunk.least_index) chunk.least_index = index, chunk.least_place = {chunk.lines + 1, word - begin + 1};
+      const Place place{chunk.lines + 1, word - begin + 1};
+      if (index > chunk.most_index) chunk.most_index = index, chunk.most_place = place;
+      if (index < chunk.least_index) chunk.least_index = index, chunk.least_place = place;
       return true;
     }
 

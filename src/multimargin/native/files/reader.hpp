@@ -80,7 +80,7 @@ class Reader {
   }
 
  private:
-  static constexpr Index kLeast = 1 << 16, kMost = 1 << 20;  // bytes of a chunk, about; a thread gets several of a block
+  static constexpr Index kLeast = 1 << 16, kMost = 1 << 20;  // bytes of a chunk; a thread gets several of a block
 
   // Places in the text, each at the beginning of a line, and its end.
   static std::vector<Index> cut(const char* data, Index size, int n_threads) {

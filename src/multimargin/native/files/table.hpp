@@ -97,14 +97,19 @@ class Table {
         chunk.range.add(value);
         return true;
       }
-      const bool missing = field_.empty() || field_ == "?" || field_ == "NA" || field_ == "N/A" || field_ == "null" ||
-                           (found == Number::not_finite && at == last && field_.size() == 3 && (field_[0] | 0x20) == 'n');
+      const bool infinite = found == Number::not_finite && at == last;
       const std::string got = quoted(field_.data(), field_.data() + field_.size());
-      fault(chunk, begin, start, missing && field_.empty() ? "a value is missing"
-                                 : missing                 ? "a value is missing (" + got + ")"
-                                 : found == Number::not_finite && at == last ? "a finite number expected, got " + got
-                                                                             : "a number expected, got " + got);
+      fault(chunk, begin, start, field_.empty()                 ? "a value is missing"
+                                 : is_missing(field_, infinite) ? "a value is missing (" + got + ")"
+                                 : infinite                     ? "a finite number expected, got " + got
+                                                                : "a number expected, got " + got);
       return false;
+    }
+
+    // Whether a word says that there is no value.
+    static bool is_missing(std::string_view word, bool not_finite) {
+      const bool nan = not_finite && (word[0] | 0x20) == 'n';
+      return nan || word == "?" || word == "NA" || word == "N/A" || word == "null";
     }
 
     // Reads a value as it stands, without its quotes, into field_.
