@@ -85,6 +85,13 @@ def test_the_linear_machine_does_without_kernels():
     assert found <= {"system", "solution", "problems", "run", "linear"}
 
 
+def test_the_report_reads_facts_only():
+    found = {
+        room_of(target) for path in sorted((SRC / "report").glob("*.py")) for target in imports_of(path)[1]
+    }
+    assert found <= {"system", "solution", "report"}
+
+
 def test_imports_are_found_wherever_they_stand():
     text = """
     import multimargin.engines.base
