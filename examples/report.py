@@ -1,4 +1,4 @@
-"""Write a report for the browser: a model of handwritten digits with a few spoiled labels, judged on held-out rows.
+"""Write a report for the browser: handwritten digits, a few spoiled labels, judged on held-out rows.
 
 python examples/report.py [FILE]     # digits.html if no file is named
 """

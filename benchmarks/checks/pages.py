@@ -1,7 +1,7 @@
 """Seconds and size of a report, beside the seconds of the scores that it shows.
 
-Models of digits, letter and mnist (5,000 rows, as bytes) are judged on their test rows. Scores and reports take
-turns. Claims: a page of mnist is below 2 MB; beyond the scores a page takes at most half a second.
+Models of digits, letter and mnist (5,000 rows, as bytes) are judged on their test rows. Scores and reports
+take turns. Claims: a page of mnist is below 2 MB; beyond the scores a page takes at most half a second.
 """
 
 from __future__ import annotations
