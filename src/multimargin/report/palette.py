@@ -18,6 +18,7 @@ _BASE = {  # name: (light, dark)
     "ink": ("#1b1f24", "#e7eaed"),
     "muted": ("#59626c", "#a3adb8"),
     "rule": ("#dcdfe3", "#343a41"),
+    "quiet": ("#c8cdd3", "#4d565f"),
     "axis": ("#8b949e", "#6b757f"),
     "accent": ("#1f5fa8", "#7fb3ea"),
     "soft": ("#a9c8e8", "#33577d"),
