@@ -24,6 +24,7 @@ from .callbacks import CallbackSupportMixin, SklearnCallbacks, callback_context
 from .costs import check_weights
 from .exporting import ExportedModel
 from .keywords import ForeignKeywords
+from .reporting import ReportMixin
 from .states import from_plain, to_plain
 from .storing import StoredModel
 from .validation import check_bool, check_choice, check_integer, check_number
@@ -46,7 +47,13 @@ class Rows(NamedTuple):
 
 
 class MachineClassifier(
-    StoredModel, ExportedModel, ForeignKeywords, CallbackSupportMixin, ClassifierMixin, BaseEstimator
+    StoredModel,
+    ExportedModel,
+    ForeignKeywords,
+    ReportMixin,
+    CallbackSupportMixin,
+    ClassifierMixin,
+    BaseEstimator,
 ):
     """Base of the estimators of this package."""
 

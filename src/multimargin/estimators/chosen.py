@@ -15,11 +15,12 @@ from .exporting import ExportedModel
 from .fold_model import Scorer, evaluate
 from .kernel_svc import KernelSVC
 from .keywords import ForeignKeywords
+from .reporting import ReportMixin
 from .samples import new_data
 from .storing import StoredModel
 
 
-class ChosenModel(StoredModel, ExportedModel, ForeignKeywords, ClassifierMixin, BaseEstimator):
+class ChosenModel(StoredModel, ExportedModel, ForeignKeywords, ReportMixin, ClassifierMixin, BaseEstimator):
     """The base of ``KernelSVCCV``: what it does with the best point once that is fitted."""
 
     scoring: Any
