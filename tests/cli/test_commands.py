@@ -143,7 +143,7 @@ def test_debug_raises(run):
 
 
 def test_letters_become_options():
-    words = "train d -t 0 -c 2 -g 0.5 -e 0.1 -m 100 -d 2 -r 1 -w1 0.5 -w-1 2 -wcat 3 m".split()
+    words = ["train", "d", "-t", "0", "-c", "2", "-g", "0.5", "-e", "0.1", "-m", "100", "-d", "2", "-r", "1", "-w1", "0.5", "-w-1", "2", "-wcat", "3", "m"]
     found = " ".join(translated("train", words))
     assert found == (
         "train d --kernel linear --C 2 --gamma 0.5 --tol 0.1 --cache-size 100 --degree 2 --coef0 1 "
@@ -203,7 +203,7 @@ def test_the_command_line_trains_the_same_model_as_python(words, model, digits, 
 
 
 def test_the_linear_machine_is_the_same_too(digits, run):
-    code, out, err = run("train", "train.libsvm", "--linear", "--C", "1e-4", "m.mm", "--no-shuffle")
+    code, _out, err = run("train", "train.libsvm", "--linear", "--C", "1e-4", "m.mm", "--no-shuffle")
     assert code == 0, err
     model = LinearSVC(C=1e-4, shuffle=False).fit(*datasets.load("train.libsvm"))
     assert load("m.mm").coef_.tobytes() == model.coef_.tobytes()
@@ -216,7 +216,7 @@ def test_predict_repeats_the_scaling(kind, digits, run):
     T, t = datasets.load("test.libsvm")
     scaling = datasets.Scaling.fit(kind, X)
     model = KernelSVC().fit(scaling.apply(X), y)
-    code, out, err = run("predict", "train.mm", "test.libsvm", "--json")
+    code, out, _err = run("predict", "train.mm", "test.libsvm", "--json")
     assert code == 0
     found = json.loads(out)
     assert found["predicted"] == model.predict(scaling.apply(T)).tolist()
@@ -271,7 +271,7 @@ def test_two_classes_have_one_score(run):
     X, y = load_iris(return_X_y=True)
     datasets.save("two.libsvm", X, np.where(y == 1, 1, -1))
     run("train", "two.libsvm", "--machine", "c-svc", "-q")
-    code, out, err = run("predict", "two.mm", "two.libsvm", "--scores", "-q")
+    _code, out, _err = run("predict", "two.mm", "two.libsvm", "--scores", "-q")
     assert out.splitlines()[0] == "label\t1"
     scores = [float(line.split("\t")[1]) for line in out.splitlines()[1:]]
     np.testing.assert_allclose(scores, load("two.mm").decision_function(X), rtol=1e-7)
@@ -281,7 +281,7 @@ def test_a_fit_that_does_not_converge_has_code_3(digits, run):
     code, out, err = run("train", "train.libsvm", "--max-iter", "0")
     assert code == 3
     assert "stopped at max_iter" in out
-    code, out, err = run("train", "train.libsvm", "--max-iter", "0", "--json")
+    code, out, _err = run("train", "train.libsvm", "--max-iter", "0", "--json")
     assert code == 3
     assert json.loads(out)["status"] == "max_iter"
 
@@ -323,7 +323,7 @@ def test_cv_and_tune_are_the_search_of_python(digits, run):
     code, out, err = run("cv", "train.libsvm", "-c", "10", "-g", "0.001", "--folds", "3", "--json")
     search = KernelSVCCV(Cs=[10], gammas=[0.001], cv=3, refit=False, drop=None).fit(X, y)
     assert json.loads(out)["mean"] == search.best_score_
-    code, out, err = run("tune", "train.libsvm", "-c", "1", "10", "-g", "0.001", "0.01", "--folds", "3")
+    code, out, _err = run("tune", "train.libsvm", "-c", "1", "10", "-g", "0.001", "0.01", "--folds", "3")
     assert code == 0
     assert "best: C " in out
     search = KernelSVCCV(Cs=[1, 10], gammas=[0.001, 0.01], cv=3).fit(X, y)
@@ -336,7 +336,7 @@ def test_cv_and_tune_are_the_search_of_python(digits, run):
 def test_info_says_what_there_is(digits, run):
     run("train", "train.libsvm", "-q", "--scale", "minmax")
     run("train", "train.libsvm", "bytes.mm", "-q")
-    code, out, err = run("info", "bytes.mm")
+    _code, out, _err = run("info", "bytes.mm")
     assert "uint8" in out
     assert "converged: every sample" in out
     assert "crammer-singer" in out
@@ -354,7 +354,7 @@ def test_convert_goes_there_and_back(run):
     assert np.array_equal(A, X[100:200])
     assert np.array_equal(a, y[100:200])
     run("convert", "part.npz", "mixed.npz", "--shuffle", "1", "-q")
-    B, b = datasets.load("mixed.npz")
+    _B, b = datasets.load("mixed.npz")
     assert not np.array_equal(a, b)
     assert np.array_equal(np.sort(a), np.sort(b))
     run("convert", "d.libsvm", "scaled.npz", "--scale", "minmax", "-q")
@@ -370,7 +370,7 @@ def test_export_writes_what_the_model_writes(run):
     load("two.mm").export("again.model")
     assert Path("two.model").read_text() == Path("again.model").read_text()
     run("train", "two.libsvm", "--machine", "c-svc", "-q", "--scale", "minmax")
-    code, out, err = run("export", "two.mm", "two.model")
+    code, _out, err = run("export", "two.mm", "two.model")
     assert code == 1
     assert "no place for a scaling" in err
 
@@ -382,14 +382,14 @@ def test_bench_compares_the_same_problem_for_two_classes(run):
     told = json.loads(out)
     assert told["multimargin"]["machine"] == "c-svc"
     assert told["multimargin"]["accuracy"] == told["SVC"]["accuracy"]
-    code, out, err = run("bench", "two.libsvm", "--repeats", "1")
+    _code, out, _err = run("bench", "two.libsvm", "--repeats", "1")
     assert "SVC takes" in out
     assert "violation" in out
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_knows_commands_and_options(shell, run):
-    code, out, err = run("completion", shell)
+    code, out, _err = run("completion", shell)
     assert code == 0
     for word in (*COMMANDS, "machine", "weston-watkins", "proba"):
         assert word in out
