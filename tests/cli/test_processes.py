@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -220,3 +221,23 @@ def test_an_error_of_ranks_is_one_line(folder):
     assert done.returncode != 0
     assert "Traceback" not in done.stderr
     assert "none.libsvm" in done.stderr
+
+
+# -- what the README shows -------------------------------------------------------------------------------
+README = Path(__file__).resolve().parents[2] / "README.md"
+
+
+@posix
+@pytest.mark.slow
+@pytest.mark.skipif(not README.exists(), reason="the tests run without the README")
+def test_the_shell_example_of_the_readme_runs(tmp_path):
+    blocks = re.findall(
+        r"^```bash\n(.*?)^```", README.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
+    script = next(block for block in blocks if "multimargin train" in block)
+    command = f'multimargin() {{ "{sys.executable}" -m multimargin "$@"; }}; set -e\n{script}'
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "accuracy 95." in done.stdout
+    assert (tmp_path / "digits.html").exists()
+    assert load(tmp_path / "tuned.mm").best_score_ > 0.95
