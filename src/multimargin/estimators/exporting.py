@@ -40,21 +40,12 @@ class ExportedModel:
         Examples
         --------
         >>> import os, tempfile
+        >>> from pathlib import Path
         >>> from multimargin import KernelSVC
         >>> path = os.path.join(tempfile.mkdtemp(), "up.model")
         >>> KernelSVC("c-svc", kernel="linear").fit([[0.0], [1.0]], [-1, 1]).export(path)
-        >>> print(open(path).read())
-        svm_type c_svc
-        kernel_type linear
-        nr_class 2
-        total_sv 2
-        rho 1
-        label 1 -1
-        nr_sv 1 1
-        SV
-        1 1:1
-        -1
-        <BLANKLINE>
+        >>> Path(path).read_text().splitlines()[:4]
+        ['svm_type c_svc', 'kernel_type linear', 'nr_class 2', 'total_sv 2']
         """
         if format == "auto":
             suffix = os.path.splitext(os.fspath(path))[1].lower()
