@@ -43,7 +43,8 @@ def snippets(path):
 
 
 @pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="the package was installed without its README")
-def test_readme_code_prints_what_it_shows(capsys):
+def test_readme_code_prints_what_it_shows(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # it writes files
     code = snippets(ROOT / "README.md")
     assert code, "README.md shows no Python"
     names = {"__name__": "readme"}

@@ -1,7 +1,7 @@
 """A machine of two classes as the text that LIBSVM's ``svm-predict`` reads.
 
-LIBSVM scores by Σ_i coef_i K(x_i, x) - rho, and a positive score is its first label. So the second class comes
-first here. Its numbers are written with 17 digits, which give the same float64 back.
+LIBSVM scores by Σ_i coef_i K(x_i, x) - rho, and a positive score is its first label. So the second class
+comes first here. The numbers are written with 17 digits, which give the same float64 back.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def write_libsvm(path: str | os.PathLike[str], machine: TrainedMachine) -> None:
         )
     if classes.dtype.kind not in "iub":
         raise ValueError(
-            f"LIBSVM's labels are whole numbers, and these are {classes.tolist()}. Train with 0 and 1 instead, or "
-            "use format='onnx'."
+            f"LIBSVM's labels are whole numbers, and these are {classes.tolist()}. Train with 0 and 1 "
+            "instead, or use format='onnx'."
         )
     kernel = _kernel_lines(machine.kernel)
     order = np.argsort(-machine.owners.astype(np.int64), kind="stable")  # the second class first

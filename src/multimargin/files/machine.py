@@ -15,7 +15,8 @@ from ..system.typing import FloatArray, LabelArray
 class TrainedMachine:
     """Scores are Σ_i K(x, support_i) coef_i + intercept.
 
-    There is one column of coefficients per class. For two classes there is one in all, positive for the second.
+    There is one column of coefficients per class. For two classes there is one in all, positive for the
+    second.
     """
 
     kernel: Kernel

@@ -1,9 +1,9 @@
 """A machine as an ONNX graph of plain operators, which any runtime of ONNX can compute (extra ``onnx``).
 
-Input ``X`` (rows, features) is float64, or float32 if the machine was trained with that. Outputs are ``label``,
-``scores`` (what ``decision_function`` returns) and, if there is a temperature, ``probabilities``. All is
-computed in float64: squared distances as ‖a‖² + ‖b‖² - 2 a·b would lose too many digits in float32. For the same
-reason the mean of the support vectors is subtracted from both.
+Input ``X`` (rows, features) is float64, or float32 if the machine was trained with that. Outputs are
+``label``, ``scores`` (what ``decision_function`` returns) and, if there is a temperature, ``probabilities``.
+All is computed in float64: squared distances as ‖a‖² + ‖b‖² - 2 a·b would lose too many digits in float32.
+For the same reason the mean of the support vectors is subtracted from both.
 """
 
 from __future__ import annotations
@@ -191,9 +191,7 @@ class _Graph:
         inputs = [helper.make_tensor_value_info("X", given, ["rows", machine.features])]
         graph = helper.make_graph(self._nodes, "multimargin", inputs, outputs, self._constants)
         operators = [helper.make_opsetid("", _OPSET)]
-        model = helper.make_model(
-            graph, opset_imports=operators, ir_version=_IR, producer_name="multimargin"
-        )
+        model = helper.make_model(graph, opset_imports=operators, ir_version=_IR, producer_name="multimargin")
         self.onnx.checker.check_model(model)
         return bytes(model.SerializeToString())
 

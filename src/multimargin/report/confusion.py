@@ -12,6 +12,7 @@ from .tables import Column, table, text
 
 _MOST_PAIRS = {12: 15, 10**9: 25}  # up to so many classes: as many as fit beside the matrix
 _LEAST_SCALE = 0.05  # the strongest colour stands for at least this share, so that few mistakes stay pale
+_BESIDE = 12  # letters of names that leave room for a table beside the matrix
 _NUMBERED, _NAMED = 30, 60  # up to so many classes cells have numbers, and axes a name per class
 
 
@@ -64,9 +65,10 @@ def confusion(outcome: Outcome) -> Html:
     heading = tag("h3", "Which classes are confused")
     if not pairs:
         return join([heading, paragraph("No row is predicted wrong, so there is nothing to confuse.")])
-    return join(
-        [heading, tag("div", _heat_map(outcome), _pair_table(outcome, pairs), class_="beside wide-first")]
-    )
+    short_names = all(len(str(name)) <= _BESIDE for name in outcome.names)
+    beside = len(outcome.names) <= _NUMBERED and short_names  # else the table has the whole width
+    parts = (_heat_map(outcome), _pair_table(outcome, pairs))
+    return join([heading, tag("div", *parts, class_="beside wide-first") if beside else join(parts)])
 
 
 def _pairs(outcome: Outcome) -> list[tuple[int, int, int]]:

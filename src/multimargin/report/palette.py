@@ -18,6 +18,7 @@ _BASE = {  # name: (light, dark)
     "ink": ("#1b1f24", "#e7eaed"),
     "muted": ("#59626c", "#a3adb8"),
     "rule": ("#dcdfe3", "#343a41"),
+    "quiet": ("#c8cdd3", "#4d565f"),
     "axis": ("#8b949e", "#6b757f"),
     "accent": ("#1f5fa8", "#7fb3ea"),
     "soft": ("#a9c8e8", "#33577d"),
@@ -56,11 +57,30 @@ def ramp(hue: float, dark: bool) -> list[str]:
     return [oklch(first + (last - first) * t, 0.012 + 0.118 * math.sin(2.0 * t), hue) for t in shares]
 
 
+def luminance(colour: str) -> float:
+    """Relative luminance of a hexadecimal sRGB value, as WCAG 2 defines it."""
+    parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """Contrast ratio of two colours, from 1 to 21, as WCAG 2 defines it."""
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _readable_on(colour: str) -> str:
+    """Black or white, whichever can be read better."""
+    return max(("#000000", "#ffffff"), key=lambda text: contrast(text, colour))
+
+
 def variables(dark: bool) -> str:
     """All colours as declarations of CSS."""
     colours = {name: pair[dark] for name, pair in _BASE.items()}
     for name, hue in (("b", _BLUE), ("o", _ORANGE)):
-        colours |= {f"{name}{k}": colour for k, colour in enumerate(ramp(hue, dark))}
+        for k, colour in enumerate(ramp(hue, dark)):
+            colours |= {f"{name}{k}": colour, f"on-{name}{k}": _readable_on(colour)}
     scheme = "dark" if dark else "light"
     return f"color-scheme:{scheme};" + "".join(f"--{name}:{value};" for name, value in colours.items())
 
@@ -68,7 +88,7 @@ def variables(dark: bool) -> str:
 def css() -> str:
     """The rules that choose: the reader's switch, else the system; paper is always light."""
     levels = "".join(
-        f".{name}{k}{{fill:var(--{name}{k})}}svg .on-{name}{k}{{fill:var(--{'paper' if k > 4 else 'ink'})}}"
+        f".{name}{k}{{fill:var(--{name}{k})}}svg .on-{name}{k}{{fill:var(--on-{name}{k})}}"
         for name in "bo"
         for k in range(LEVELS)
     )

@@ -83,12 +83,4 @@
   addEventListener("resize", stops);
   document.addEventListener("toggle", stops, true);
   stops();
-
-  // On paper everything is open.
-  let opened = [];
-  addEventListener("beforeprint", () => {
-    opened = [...document.querySelectorAll("details:not([open])")];
-    opened.forEach((part) => { part.open = true; });
-  });
-  addEventListener("afterprint", () => opened.forEach((part) => { part.open = false; }));
 })();

@@ -1,0 +1,67 @@
+"""``multimargin convert``.
+
+Convert DATA to the format of OUT, which the end of its name says, or --to. Bundled data are a source too.
+
+  multimargin convert demo:digits digits.libsvm
+  multimargin convert table.csv table.npz --label species
+  multimargin convert digits.libsvm train.libsvm.gz --rows 0:1400
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from .main import DONE, UsageError
+from .options import FORMATS, SCALES, add_data_options
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this command."""
+    parser.add_argument("data", metavar="DATA", help="the data")
+    parser.add_argument("out", metavar="OUT", help="the file to write; - is standard output")
+    parser.add_argument("--to", choices=FORMATS, default="auto", help="format of OUT (default: by its name)")
+    parser.add_argument(
+        "--rows", metavar="FIRST:END", help="only these rows, counted from 0, as Python slices"
+    )
+    parser.add_argument("--shuffle", type=int, metavar="SEED", help="shuffle the rows first, with this seed")
+    parser.add_argument("--scale", choices=SCALES, help="scale the features, by all rows")
+    parser.add_argument("-q", "--quiet", action="store_true", help="show nothing but errors")
+    parser.add_argument("--threads", dest="n_threads", type=int, metavar="N", help="threads that read text")
+    add_data_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run this command."""
+    import sys
+
+    import numpy as np
+
+    from .. import datasets
+    from . import data as files
+
+    rows = _slice(args.rows)
+    data = files.load(args, args.data)
+    X, y = data.X, data.y
+    if args.scale is not None:
+        X = datasets.Scaling.fit(args.scale, X).apply(X)
+    if args.shuffle is not None:
+        order = np.random.default_rng(args.shuffle).permutation(X.shape[0])
+        X, y = X[order], None if y is None else y[order]
+    X, y = X[rows], None if y is None else y[rows]
+    datasets.save(args.out, X, y, format=args.to, feature_names=data.feature_names)
+    if not args.quiet:
+        kind = "sparse " if hasattr(X, "indptr") else ""
+        said = "no labels" if y is None else f"{len(np.unique(y))} classes"
+        sys.stderr.write(f"{X.shape[0]} rows, {X.shape[1]} features ({kind}{X.dtype}), {said}\n")
+    return DONE
+
+
+def _slice(text: str | None) -> slice:
+    """Rows as FIRST:END."""
+    if text is None:
+        return slice(None)
+    try:
+        first, end = (int(part) if part else None for part in text.split(":"))
+    except ValueError:
+        raise UsageError(f"--rows must be FIRST:END, such as 0:1000 or 1000:, got {text!r}") from None
+    return slice(first, end)

@@ -1,0 +1,59 @@
+"""Data files and bundled data, as the options say."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from .main import UsageError
+
+DEMOS = {"digits": "load_digits", "iris": "load_iris", "wine": "load_wine", "cancer": "load_breast_cancer"}
+
+
+def load(args: argparse.Namespace, path: str, *, features: int | None = None, team: Any = None) -> Any:
+    """The data of a file (a ``Dataset``), of a bundled set, or of one process's part of a file."""
+    if path.startswith("demo:"):
+        return demo(path)
+    from .. import datasets
+
+    options = {
+        "format": args.format,
+        "label": _label(args),
+        "n_features": args.features or features,
+        "zero_based": True if args.zero_based else False if args.one_based else "auto",
+        "dtype": args.type,
+        "n_threads": getattr(args, "n_threads", None),
+    }
+    if team is not None:
+        options["comm"] = team
+    return datasets.load(path, **options)
+
+
+def _label(args: argparse.Namespace) -> str | int | bool | None:
+    if args.no_labels:
+        return False
+    given: str | None = getattr(args, "labels", None) or getattr(args, "label", None)
+    if given is not None and getattr(args, "labels", None) is None and given.lstrip("-").isdigit():
+        return int(given)
+    return given
+
+
+def demo(path: str) -> Any:
+    """A data set that comes with scikit-learn, in the smallest type that holds it."""
+    from sklearn import datasets as bundled
+
+    from ..files.dataset import Dataset
+
+    name = path.partition(":")[2]
+    if name not in DEMOS:
+        raise UsageError(f"there are no bundled data {name!r}: use demo:{', demo:'.join(DEMOS)}")
+    found = getattr(bundled, DEMOS[name])()
+    X = found.data.astype("uint8") if name == "digits" else found.data
+    return Dataset(X, found.target, [str(each) for each in found.feature_names], path)
+
+
+def needed_labels(data: Any) -> Any:
+    """The labels of data; an error if there are none."""
+    if data.y is None:
+        raise ValueError(f"{data.source or 'the data'} has no labels: name them by --label or --labels")
+    return data.y

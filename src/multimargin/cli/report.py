@@ -1,0 +1,39 @@
+"""``multimargin report``.
+
+Write an HTML page about MODEL and DATA to OUT (default: the name of MODEL with .html): the certificate, where
+the time went, the confusion matrix, and the labels that are most likely wrong. The page needs no network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from .main import DONE
+from .options import add_data_options
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this command."""
+    parser.add_argument("model", metavar="MODEL", help="a model file")
+    parser.add_argument("data", metavar="DATA", help="data with labels, best those of the training")
+    parser.add_argument("out", metavar="OUT", nargs="?", help="the page to write")
+    parser.add_argument("-q", "--quiet", action="store_true", help="show nothing but errors")
+    add_data_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run this command."""
+    from .. import load
+    from . import data as files
+
+    model, scaling = load(args.model), None
+    if hasattr(model, "named_steps"):
+        model, scaling = model[-1], model[0].scaling_
+    data = files.load(args, args.data, features=int(model.n_features_in_))
+    X, y = data.X, files.needed_labels(data)
+    out = args.out or f"{os.path.splitext(os.path.basename(args.model))[0]}.html"
+    model.report(out, X if scaling is None else scaling.apply(X), y)
+    if not args.quiet:
+        print(f"wrote {out} ({os.path.getsize(out) / 1e6:.2f} MB)")
+    return DONE
