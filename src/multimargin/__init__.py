@@ -12,6 +12,7 @@ from . import _old_paths, kernels  # noqa: F401
 from .estimators.kernel_svc import KernelSVC
 from .estimators.kernel_svc_cv import KernelSVCCV
 from .estimators.linear_svc import LinearSVC
+from .estimators.path import regularization_path
 from .methods.decomposition import Decomposition
 from .solution import Solution, Status, Trace
 from .system.versions import show_versions
@@ -27,5 +28,6 @@ __all__ = [
     "Status",
     "Trace",
     "kernels",
+    "regularization_path",
     "show_versions",
 ]

@@ -11,7 +11,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..engines import Mpi
 from ..engines.mpi.data import are_equal
-from ..engines.rounding import score_rounding
 from ..kernels import Kernel
 from ..selection.calibration import METHODS
 from ..selection.dropping import Dropping, largest_score
@@ -22,11 +21,10 @@ from ..selection.spread import Jobs, Ranks, Spread
 from ..system.team import Team
 from ..system.typing import FloatArray
 from ..system.warn import warn_user
-from .attributes import ModelMaker
 from .base import Rows
 from .grid import FoldMaker
 from .samples import training_data
-from .search_setup import Deciding, SearchSetup
+from .search_setup import Deciding, SearchSetup, fitted_model
 from .starts import CheckpointSetting
 
 
@@ -294,13 +292,6 @@ class KernelSVCCV(SearchSetup):
             )
 
     def _store_best(self, fitted: Fitted, rows: Rows, given: int, factors: FloatArray) -> None:
-        """Make a fitted ``KernelSVC`` of the solution for all rows."""
-        best, solution, task = self._svc(**self.best_params_), fitted.solution, fitted.task
-        kind = best._kind_of_bias()
-        best._store_model(ModelMaker(task, rows.labels, given, rows.kept, factors, kind).of(solution), True)
-        best._store_certificate(solution)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                setattr(best, name, getattr(self, name))
-        best._warn_unless_proved(solution, score_rounding(task, solution.support, solution.coef))
-        self.best_estimator_, self.refit_time_ = best, fitted.seconds
+        best = self._svc(**self.best_params_)
+        self.best_estimator_ = fitted_model(best, self, fitted, rows, given, factors)
+        self.refit_time_ = fitted.seconds

@@ -11,15 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..engines import CpuEngine, Mpi, Setting, find_engine
+from ..engines.rounding import score_rounding
 from ..kernels import Kernel
 from ..run.fingerprint import fingerprint
 from ..selection.calibration import METHODS
-from ..selection.fits import Fold, KernelFits
+from ..selection.fits import Fitted, Fold, KernelFits
 from ..selection.search import middle_first
 from ..selection.search_file import SearchFile, describe
 from ..system.shard import Shard
 from ..system.team import SOLO
 from ..system.typing import Data, FloatArray
+from .attributes import ModelMaker
 from .base import Rows
 from .chosen import ChosenModel
 from .fold_model import FoldModel, Scorer, evaluate, find_scorers
@@ -209,3 +211,18 @@ class SearchSetup(ChosenModel):
         tags.input_tags = own.input_tags
         tags.classifier_tags = own.classifier_tags
         return tags
+
+
+def fitted_model(
+    svc: KernelSVC, like: Any, fitted: Fitted, rows: Rows, given: int, factors: FloatArray
+) -> KernelSVC:
+    """Make a fitted ``KernelSVC`` of the solution for all rows, with the features that ``like`` has seen."""
+    solution, task = fitted.solution, fitted.task
+    model = ModelMaker(task, rows.labels, given, rows.kept, factors, svc._kind_of_bias())
+    svc._store_model(model.of(solution), True)
+    svc._store_certificate(solution)
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(like, name):
+            setattr(svc, name, getattr(like, name))
+    svc._warn_unless_proved(solution, score_rounding(task, solution.support, solution.coef))
+    return svc

@@ -1,8 +1,8 @@
 """A column of the grid: the points of one kernel, with every cost, fitted one after another.
 
-Costs go from small to large, because a fit starts from a smaller one. If points may be dropped, the first fold
-of all costs comes first. Then the point that is best there is finished, so that the others have a high mean to
-be compared with. Those that may still be better are finished after it.
+Costs go from small to large, because a fit starts from a smaller one. If points may be dropped, the first
+fold of all costs comes first. Then the point that is best there is finished, so that the others have a high
+mean to be compared with. Those that may still be better are finished after it.
 """
 
 from __future__ import annotations
