@@ -12,6 +12,7 @@ from . import _old_paths, kernels  # noqa: F401
 from .estimators.kernel_svc import KernelSVC
 from .estimators.kernel_svc_cv import KernelSVCCV
 from .estimators.linear_svc import LinearSVC
+from .estimators.linear_svc_cv import LinearSVCCV
 from .estimators.path import regularization_path
 from .methods.decomposition import Decomposition
 from .solution import Solution, Status, Trace
@@ -24,6 +25,7 @@ __all__ = [
     "KernelSVC",
     "KernelSVCCV",
     "LinearSVC",
+    "LinearSVCCV",
     "Solution",
     "Status",
     "Trace",

@@ -24,10 +24,10 @@ class ChosenModel(ForeignKeywords, ClassifierMixin, BaseEstimator):
     refit: bool | str
     classes_: np.ndarray
     scorer_: Scorer | dict[str, Scorer]
-    best_estimator_: KernelSVC
+    best_estimator_: Any
     calibrator_: Calibrator
 
-    def _best(self) -> KernelSVC:
+    def _best(self) -> Any:
         check_is_fitted(self)
         if not hasattr(self, "best_estimator_"):
             raise AttributeError(f"{type(self).__name__} was fitted with refit=False: it has no model.")
@@ -47,6 +47,8 @@ class ChosenModel(ForeignKeywords, ClassifierMixin, BaseEstimator):
             The largest score is the predicted class.
         """
         best = self._best()
+        if not isinstance(best, KernelSVC):
+            return np.asarray(best.decision_function(X))
         return best._margins(new_data(self, best._kernel, X))
 
     def predict(self, X: Any) -> np.ndarray:

@@ -17,9 +17,9 @@ from ..system.team import SOLO
 from ..system.typing import FloatArray
 from .base import Rows
 from .grid import FoldMaker, cost_values
+from .kernel_search import fitted_model
 from .kernel_svc import KernelSVC
 from .samples import training_data
-from .search_setup import fitted_model
 
 
 @dataclass(frozen=True)
