@@ -14,6 +14,7 @@ from .estimators.kernel_svc_cv import KernelSVCCV
 from .estimators.linear_svc import LinearSVC
 from .estimators.linear_svc_cv import LinearSVCCV
 from .estimators.path import regularization_path
+from .estimators.protocol import papers_protocol
 from .methods.decomposition import Decomposition
 from .solution import Solution, Status, Trace
 from .system.versions import show_versions
@@ -30,6 +31,7 @@ __all__ = [
     "Status",
     "Trace",
     "kernels",
+    "papers_protocol",
     "regularization_path",
     "show_versions",
 ]

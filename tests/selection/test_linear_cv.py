@@ -79,8 +79,9 @@ def test_certificates_of_folds(overlap, monkeypatch):
     assert len(seen) == 10
 
 
-def test_warm_starts_save_passes(overlap):
-    X, y = overlap
+def test_warm_starts_save_updates():
+    """Where no sample is bounded any more, larger costs have nothing left to do."""
+    X, y = make_classification(300, 60, n_informative=30, n_classes=3, class_sep=2.0, random_state=0)
     Cs = np.geomspace(0.01, 10, 10)
     warm = LinearSVCCV(Cs=Cs, cv=3, drop=None).fit(X, y).cv_results_
     cold = sum(
@@ -88,7 +89,7 @@ def test_warm_starts_save_passes(overlap):
         for C in Cs
         for train, _ in StratifiedKFold(3).split(X, y)
     )
-    assert sum(warm[f"split{f}_n_updates"].sum() for f in range(3)) < 0.8 * cold
+    assert sum(warm[f"split{f}_n_updates"].sum() for f in range(3)) < 0.7 * cold
 
 
 def test_groups_weights_and_machines(overlap):

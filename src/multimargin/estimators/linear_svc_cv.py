@@ -51,6 +51,8 @@ class LinearSVCCV(CrossValidation):
         The best point, fitted to all rows; only if ``refit``.
     cv_results_ : dict of arrays
         As for :class:`KernelSVCCV`; "split0_n_iter" counts passes, and there are no kernel rows.
+    n_iter_ : int
+        Passes of that fit over the data.
     classes_, best_index_, best_params_, best_score_, refit_time_, calibrator_, temperature_, scorer_
         As for :class:`KernelSVCCV`; and so are ``n_splits_``, ``interrupted_``, ``n_features_in_`` and
         ``feature_names_in_``.
@@ -191,6 +193,7 @@ class LinearSVCCV(CrossValidation):
             if hasattr(self, name):
                 setattr(svc, name, getattr(self, name))
         svc._warn_unless_proved(solution)
+        self.n_iter_ = solution.passes
         return svc
 
     def __sklearn_tags__(self) -> Any:

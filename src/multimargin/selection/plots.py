@@ -34,7 +34,8 @@ def plot_grid(
     ax.set_ylabel(rows)
     at = np.searchsorted(across, best[columns]), np.searchsorted(down, best[rows])
     ax.plot(*at, marker="o", markersize=13, markerfacecolor="none", markeredgecolor="red", markeredgewidth=2)
-    ax.set_title(f"best {table[at[1], at[0]]:.4f}; grey: dropped")
+    dropped = "; grey: dropped" if np.isnan(table).any() else ""
+    ax.set_title(f"best {table[at[1], at[0]]:.4f}{dropped}")
     ax.figure.colorbar(image, ax=ax, label=f"mean test {score}")
     return ax
 
