@@ -50,6 +50,7 @@ def plot_path(
     ax.plot(Cs, support, "k--", label="share of support vectors")
     ax.set_xscale("log")
     ax.set_xlabel("C")
+    ax.set_ylabel("share of the rows")
     ax.set_ylim(0.0, None)
     ax.legend()
     return ax
