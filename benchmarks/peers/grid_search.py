@@ -3,7 +3,9 @@
 The papers' grid has C = 2⁻² … 2¹² and γ = 2⁻¹⁰ … 2⁴. The short form takes every fourth value of both, and
 2,000 rows of letter; --full takes all 15 x 15 points (satimage, 5,000 rows of letter), and 6 x 6 points on
 5,000 rows of mnist. Claims: every fit is certified; the best score is at least SVC's, less a tie; and
-KernelSVCCV is so many times as fast as SVC with two processes, with exact dropping and with the 2% drop.
+KernelSVCCV is so many times as fast as SVC with two processes, with exact dropping and with the 2% drop. It
+runs with two threads and with two processes (n_jobs), and the faster one counts. --over-ours adds
+GridSearchCV over KernelSVC (claim: KernelSVCCV is 5 times as fast).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import numpy as np
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
-from multimargin import KernelSVCCV
+from multimargin import KernelSVC, KernelSVCCV
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.lib.data import load, to_unit_range
@@ -45,6 +47,7 @@ SHORT = (
     Grid("letter", 2000, range(-2, 13, 4), range(-10, 5, 4), 3.0, 10.0),
 )
 SHARE = 0.02
+OVER_OURS = 5.0
 
 
 def timed(search, X, y):
@@ -61,7 +64,17 @@ def unproved(search) -> int:
     return int((np.array(fitted) & ~np.array(proved)).sum())
 
 
-def run(report: Report, table: Table, grid: Grid, threads: int) -> None:
+def over_ours(report: Report, table: Table, grid: Grid, search, X, y, seconds: float) -> None:
+    """GridSearchCV over KernelSVC, against the seconds of KernelSVCCV with exact dropping."""
+    search, theirs = timed(search, X, y)
+    facts = f"{theirs:.2f}", f"{search.best_score_:.4f}", "", ""
+    table.row(grid.data, len(y), "", "GridSearchCV(KernelSVC)", *facts)
+    ratio = theirs / seconds
+    text = f"{grid.data}: at least {OVER_OURS:g} times as fast as GridSearchCV(KernelSVC)"
+    report.claim(text, ratio >= OVER_OURS, f"{ratio:.2f}")
+
+
+def run(report: Report, table: Table, grid: Grid, threads: int, ours_too: bool) -> None:
     scale = None if grid.data == "mnist" else to_unit_range
     split = load(grid.data, grid.rows, 10, scale).splits[0]
     X, y = split.X_train, split.y_train
@@ -76,11 +89,15 @@ def run(report: Report, table: Table, grid: Grid, threads: int) -> None:
     for drop, bar in (("exact", grid.exact), (SHARE, grid.share)):
         if bar is None:
             continue
-        ours, seconds = timed(KernelSVCCV(Cs=Cs, gammas=gammas, cv=cv, drop=drop, n_threads=threads), X, y)
-        dropped, left = int(ours.cv_results_["dropped"].sum()), unproved(ours)
-        name = f"KernelSVCCV, drop {drop}"
-        facts = f"{seconds:.2f}", f"{ours.best_score_:.4f}", dropped, left
-        table.row(grid.data, len(y), size, name, *facts)
+        found = []
+        for way in ({"n_threads": threads}, {"n_threads": 1, "n_jobs": threads}):
+            ours, seconds = timed(KernelSVCCV(Cs=Cs, gammas=gammas, cv=cv, drop=drop, **way), X, y)
+            dropped, left = int(ours.cv_results_["dropped"].sum()), unproved(ours)
+            name = f"ours, drop {drop}, {'jobs' if 'n_jobs' in way else 'threads'}"
+            facts = f"{seconds:.2f}", f"{ours.best_score_:.4f}", dropped, left
+            table.row(grid.data, len(y), size, name, *facts)
+            found.append(seconds)
+        seconds = min(found)
         report.keep("grids", {"data": grid.data, "drop": str(drop), "ours": seconds, "svc": theirs})
         text = f"{grid.data}, drop {drop}"
         ratio = theirs / seconds
@@ -88,17 +105,21 @@ def run(report: Report, table: Table, grid: Grid, threads: int) -> None:
         report.claim(f"{text}: every fit certified", left == 0, f"{left} are not")
         score = ours.best_score_ - peer.best_score_
         report.claim(f"{text}: the best score is SVC's or better", score >= -1 / len(y), f"{score:+.4f}")
+        if drop == "exact" and ours_too:
+            search = GridSearchCV(KernelSVC(n_threads=threads), {"C": Cs, "gamma": gammas}, cv=cv)
+            over_ours(report, table, grid, search, X, y, seconds)
 
 
 def main() -> int:
     parser = options(__doc__)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--over-ours", action="store_true")
     args = parser.parse_args()
     report = Report("grid_search", args, words=("PASS", "MISS"))
     heads = ("data", "n", "grid", "search", "seconds", "best score", "dropped", "unproved")
     table = Table(heads, (10, 7, 8, 24, 9, 11, 8, 9))
     for grid in FULL if args.full else SHORT:
-        run(report, table, grid, args.threads)
+        run(report, table, grid, args.threads, args.over_ours)
     return report.finish()
 
 

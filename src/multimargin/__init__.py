@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from .estimators.kernel_svc import KernelSVC
     from .estimators.kernel_svc_cv import KernelSVCCV
     from .estimators.linear_svc import LinearSVC
+    from .estimators.linear_svc_cv import LinearSVCCV
     from .estimators.loading import load
+    from .estimators.path import regularization_path
+    from .estimators.protocol import papers_protocol
     from .methods.decomposition import Decomposition
     from .solution import Solution, Status, Trace
     from .system.versions import show_versions
@@ -32,12 +35,15 @@ __all__ = [
     "KernelSVC",
     "KernelSVCCV",
     "LinearSVC",
+    "LinearSVCCV",
     "Solution",
     "Status",
     "Trace",
     "datasets",
     "kernels",
     "load",
+    "papers_protocol",
+    "regularization_path",
     "show_versions",
 ]
 
@@ -49,7 +55,10 @@ _HOMES = {
     "Solution": "solution",
     "Status": "solution",
     "Trace": "solution",
+    "LinearSVCCV": "estimators.linear_svc_cv",
     "load": "estimators.loading",
+    "papers_protocol": "estimators.protocol",
+    "regularization_path": "estimators.path",
     "show_versions": "system.versions",
 }
 _MODULES = ("datasets", "engines", "estimators", "inner", "kernels", "methods", "solution", "working_set")

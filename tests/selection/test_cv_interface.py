@@ -5,12 +5,20 @@ import pickle
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import log_loss, make_scorer, roc_auc_score
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    StratifiedKFold,
+    cross_val_predict,
+    cross_validate,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -319,3 +327,24 @@ print("kept", time.monotonic(), search.interrupted_, done < 40, search.best_scor
     seconds, words = interrupted(script, after=3.0)
     assert words == ["kept", "True", "True", "True"]
     assert seconds < 20
+
+
+def test_metadata_routing(wine):
+    """Weights and groups reach the search through a pipeline and an outer cross-validation."""
+    X, y = wine
+    weight, groups = np.linspace(0.5, 2.0, len(y)), np.arange(len(y)) // 4
+    seen = []
+
+    class Watched(KernelSVCCV):
+        def fit(self, X, y, sample_weight=None, groups=None):
+            seen.append((len(sample_weight), len(np.unique(groups))))
+            return super().fit(X, y, sample_weight, groups)
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = Watched(Cs=[1.0], gammas=[0.05], cv=GroupKFold(3))
+        search.set_fit_request(sample_weight=True, groups=True).set_score_request(sample_weight=True)
+        model = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), search)
+        params = {"sample_weight": weight, "groups": groups}
+        found = cross_validate(model, X, y, cv=KFold(2), params=params)
+    assert seen == [(60, 15), (60, 15)]
+    assert (found["test_score"] > 0).all()

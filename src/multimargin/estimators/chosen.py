@@ -9,6 +9,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..selection.calibration import Calibrator
+from ..selection.plots import plot_grid
+from ..selection.tables import grid_table
 from ..system.typing import FloatArray
 from .base import winners
 from .exporting import ExportedModel
@@ -27,10 +29,12 @@ class ChosenModel(StoredModel, ExportedModel, ReportMixin, ForeignKeywords, Clas
     refit: bool | str
     classes_: np.ndarray
     scorer_: Scorer | dict[str, Scorer]
-    best_estimator_: KernelSVC
+    best_estimator_: Any
     calibrator_: Calibrator
+    cv_results_: dict[str, Any]
+    best_params_: dict[str, Any]
 
-    def _best(self) -> KernelSVC:
+    def _best(self) -> Any:
         check_is_fitted(self)
         if not hasattr(self, "best_estimator_"):
             raise AttributeError(f"{type(self).__name__} was fitted with refit=False: it has no model.")
@@ -50,6 +54,8 @@ class ChosenModel(StoredModel, ExportedModel, ReportMixin, ForeignKeywords, Clas
             The largest score is the predicted class.
         """
         best = self._best()
+        if not isinstance(best, KernelSVC):
+            return np.asarray(best.decision_function(X))
         return best._margins(new_data(self, best._kernel, X))
 
     def predict(self, X: Any) -> np.ndarray:
@@ -97,6 +103,43 @@ class ChosenModel(StoredModel, ExportedModel, ReportMixin, ForeignKeywords, Clas
             One column per class, in the order of ``classes_``.
         """
         return np.exp(self.predict_log_proba(X))
+
+    def summary(self) -> str:
+        """The mean scores of the grid as a table in text, the best point in brackets.
+
+        Returns
+        -------
+        table : str
+            A row per gamma (or another parameter with several values) and a column per C, "-" for points that
+            were dropped. If further parameters have several values, each cell is the best over these.
+        """
+        return grid_table(*self._shown())
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the mean scores of the grid as a heat map, with the best point.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None
+            Where to draw; None makes a figure. It needs the extra ``multimargin[plot]``.
+
+        Returns
+        -------
+        ax : matplotlib.axes.Axes
+            The axes.
+        """
+        return plot_grid(*self._shown(), ax)
+
+    def _shown(self) -> tuple[dict[str, Any], str, str, str, dict[str, Any]]:
+        """What tables and pictures show: results, the parameters of rows and columns, the score, the best."""
+        check_is_fitted(self)
+        if not hasattr(self, "best_params_"):
+            raise AttributeError("There is no best point: no score decides, because refit=False.")
+        several = [name for name in self.best_params_ if name != "C"]
+        counts = {name: len(np.unique(np.asarray(self.cv_results_[f"param_{name}"]))) for name in several}
+        rows = max(several, key=lambda name: (counts[name] > 1, name == "gamma"), default="C")
+        score = str(self.refit) if isinstance(self.scorer_, dict) else "score"
+        return self.cv_results_, rows, "C", score, self.best_params_
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The score that decided the search, of the best point.

@@ -22,11 +22,11 @@ _DEFAULT_GAMMAS, _FACTOR = 3, 4.0  # values around "scale", and the factor betwe
 _LEAST_C, _MOST_C = 0.1, 1000.0  # of a number of costs
 
 
-def cost_values(Cs: Any) -> list[float]:
-    """The costs in the order in which they were given; a number k stands for k of them."""
+def cost_values(Cs: Any, least: float = _LEAST_C, most: float = _MOST_C) -> list[float]:
+    """The costs in the order in which they were given; a number k stands for k from ``least`` to ``most``."""
     if isinstance(Cs, Integral):
         check_integer("Cs", Cs, 1)
-        return [float(C) for C in np.geomspace(_LEAST_C, _MOST_C, int(Cs))]
+        return [float(C) for C in np.geomspace(least, most, int(Cs))]
     return _numbers("Cs", Cs)
 
 

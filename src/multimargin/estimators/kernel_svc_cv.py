@@ -3,34 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Self
 
-import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-
 from ..engines import Mpi
-from ..engines.mpi.data import are_equal
-from ..engines.rounding import score_rounding
 from ..kernels import Kernel
-from ..selection.calibration import METHODS
-from ..selection.dropping import Dropping, largest_score
-from ..selection.fits import Fitted
-from ..selection.progress import SearchProgress
-from ..selection.search import Search
-from ..selection.spread import Jobs, Ranks, Spread
-from ..system.team import Team
-from ..system.typing import FloatArray
-from ..system.warn import warn_user
-from .attributes import ModelMaker
-from .base import Rows
-from .grid import FoldMaker
-from .samples import training_data
-from .search_setup import Deciding, SearchSetup
+from .kernel_search import KernelSearch
 from .starts import CheckpointSetting
 
 
-class KernelSVCCV(SearchSetup):
+class KernelSVCCV(KernelSearch):
     """Kernel support vector machine with C and gamma chosen by cross-validation.
 
     Every point (C, gamma) is fitted in every fold, and each fit is certified to the same ``tol`` as a fit of
@@ -222,85 +203,3 @@ class KernelSVCCV(SearchSetup):
         with team.together():
             self._search(X, y, sample_weight, groups, team)
         return self
-
-    def _search(self, X: Any, y: Any, sample_weight: Any, groups: Any, team: Team) -> None:
-        deciding = team.attempt(self._check_params)
-        if team.size > 1 and not are_equal(team, X, y, sample_weight):
-            raise ValueError("KernelSVCCV needs the same X, y and sample_weight on all ranks.")
-        template = self._svc()
-        X, y = training_data(self, template._make_kernel(), X, y)
-        rows = template._rows(y, sample_weight)
-        grid = self._grid(X, rows)
-        maker = FoldMaker(rows, self.class_weight, len(y), grid.Cs)
-        folds = team.agree(maker.folds(self.cv, X, y, groups))
-        problems = [*folds, maker.whole()]
-        spread: Spread = Jobs(self.n_jobs) if team.size == 1 else Ranks(team)
-        sizes = problems, grid.Cs, team.agree(template._seed()), max(spread.workers, team.ranks_on_host)
-        makers = [partial(self._fits, kernel, X, rows, len(y), *sizes) for kernel in grid.kernels]
-        (scorers, by), points, first = deciding, grid.points, team.rank == 0
-        metrics = list(scorers)
-        file = team.attempt(lambda: self._file(X, rows, len(y), grid, problems, metrics) if first else None)
-        search = Search(
-            makers,
-            grid.order,
-            grid.Cs,
-            points,
-            folds,
-            self._scoring(scorers, X, y, rows),
-            metrics,
-            by,
-            Dropping(self.drop, largest_score(self._deciding_score(by))),
-            SearchProgress(len(points) * len(folds), int(self.verbose) if first else 0),
-            len(points) == 1 and bool(self.refit) and file is None,
-            spread,
-            file,
-            team.agree([] if file is None else list(file.points)),
-        )
-        search.run(self.on_interrupt == "keep")
-        self._store_results(search, rows.labels, deciding)
-        if by is not None and self.refit:
-            fitted = search.refitted
-            if fitted is None:
-                fits = makers[search.best // len(grid.Cs)]()
-                fitted = fits.fit(self.best_params_["C"], fits.whole)
-            self._store_best(fitted, rows, len(y), maker.factors(np.ones(len(rows.y), dtype=bool)))
-            scores = np.concatenate(search.out_of_fold)
-            tested = np.concatenate([fold.test for fold in folds])
-            self._calibrate(scores, rows.y[tested], rows.weight[tested])
-
-    def _calibrate(self, scores: FloatArray, y: np.ndarray, weight: FloatArray) -> None:
-        """Find probabilities from the out-of-fold scores of the best point."""
-        self.calibrator_ = METHODS[self.calibration].fit(scores, y, weight, len(self.classes_))
-        self.temperature_ = getattr(self.calibrator_, "temperature", np.nan)
-
-    def _store_results(self, search: Search, labels: np.ndarray, deciding: Deciding) -> None:
-        scorers, by = deciding
-        results, done = search.results, int((~np.isnan(search.results.facts["fit_time"])).sum())
-        self.classes_ = labels
-        self.cv_results_ = results.table()
-        self.scorer_ = scorers["score"] if list(scorers) == ["score"] else scorers
-        self.n_splits_, self.interrupted_ = results.folds, search.interrupted
-        if by is not None:
-            if not search.out_of_fold:
-                raise ValueError("No point has a score that is a number in every fold: scoring gave NaN.")
-            self.best_index_ = search.best
-            self.best_params_ = results.params[search.best]
-            self.best_score_ = float(results.scores[by][search.best].mean())
-        if results.unproved:
-            warn_user(
-                f"{results.unproved} of {done} fits did not reach tol = {self.tol:g}: see 'converged' and "
-                "'violation' in cv_results_.",
-                ConvergenceWarning,
-            )
-
-    def _store_best(self, fitted: Fitted, rows: Rows, given: int, factors: FloatArray) -> None:
-        """Make a fitted ``KernelSVC`` of the solution for all rows."""
-        best, solution, task = self._svc(**self.best_params_), fitted.solution, fitted.task
-        kind = best._kind_of_bias()
-        best._store_model(ModelMaker(task, rows.labels, given, rows.kept, factors, kind).of(solution), True)
-        best._store_certificate(solution)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                setattr(best, name, getattr(self, name))
-        best._warn_unless_proved(solution, score_rounding(task, solution.support, solution.coef))
-        self.best_estimator_, self.refit_time_ = best, fitted.seconds

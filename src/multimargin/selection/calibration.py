@@ -1,11 +1,11 @@
 """Probabilities from scores, by what held-out samples say of the scores.
 
 temperature   one number for all classes (``temperature.py``): the largest score stays the most probable class
-sigmoid       for each class r  1 / (1 + exp(-a_r s_r - b_r))  of its margin s_r, divided by their sum (Platt)
-isotonic      for each class an increasing function of its margin, divided by their sum
+sigmoid       for each class r  1 / (1 + exp(-a_r s_r - b_r))  of its score s_r, divided by their sum (Platt)
+isotonic      for each class an increasing function of its score, divided by their sum
 
-The margin of a class is its score minus the largest of the others. Samples must not be those that the machine
-was trained on.
+The last two are what scikit-learn's ``CalibratedClassifierCV`` does for several classes. Samples must not be
+those that the machine was trained on.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ class Sigmoid:
     @classmethod
     def fit(cls, scores: FloatArray, y: LabelArray, weight: FloatArray, classes: int) -> Self:
         """The sigmoids of least log loss, with Platt's targets for few samples."""
-        S = _margins(scores)
+        S = two_columns(scores)
         found = [_platt(S[:, r], y == r, weight) for r in range(classes)]
         slope, shift = np.array(found).T
         return cls(slope, shift)
 
     def log_probabilities(self, scores: FloatArray) -> FloatArray:
         """Logarithms of the probabilities of every class."""
-        return _normalised(expit(self.slope * _margins(scores) + self.shift))
+        return _normalised(expit(self.slope * two_columns(scores) + self.shift))
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Isotonic:
     @classmethod
     def fit(cls, scores: FloatArray, y: LabelArray, weight: FloatArray, classes: int) -> Self:
         """The functions of least squared error."""
-        S, places, values = _margins(scores), [], []
+        S, places, values = two_columns(scores), [], []
         for r in range(classes):
             model = IsotonicRegression(y_min=0.0, y_max=1.0).fit(S[:, r], y == r, weight)
             places.append(np.asarray(model.X_thresholds_, dtype=np.float64))
@@ -86,7 +86,7 @@ class Isotonic:
 
     def log_probabilities(self, scores: FloatArray) -> FloatArray:
         """Logarithms of the probabilities of every class."""
-        S = _margins(scores)
+        S = two_columns(scores)
         found = [np.interp(S[:, r], *self._step(r)) for r in range(S.shape[1])]
         return _normalised(np.column_stack(found))
 
@@ -95,14 +95,6 @@ class Isotonic:
 
 
 METHODS: dict[str, Any] = {"temperature": Temperature, "sigmoid": Sigmoid, "isotonic": Isotonic}
-
-
-def _margins(scores: FloatArray) -> FloatArray:
-    """The score of each class minus the largest of the others."""
-    S = two_columns(scores)
-    order = np.sort(S, axis=1)
-    best = np.where(order[:, -1:] == S, order[:, -2:-1], order[:, -1:])
-    return np.asarray(S - best)
 
 
 def _platt(s: FloatArray, is_class: np.ndarray, weight: FloatArray) -> tuple[float, float]:

@@ -1,22 +1,33 @@
 """A column of the grid: the points of one kernel, with every cost, fitted one after another.
 
-Costs go from small to large, because a fit starts from a smaller one. If points may be dropped, the first fold
-of all costs comes first. Then the point that is best there is finished, so that the others have a high mean to
-be compared with. Those that may still be better are finished after it.
+Costs go from small to large, because a fit starts from a smaller one. If points may be dropped, the first
+fold of all costs comes first. Then the point that is best there is finished, so that the others have a high
+mean to be compared with. Those that may still be better are finished after it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..system.typing import FloatArray
 from .dropping import Dropping
-from .fits import Fitted, Fold, KernelFits
+from .fits import Fold
 
 FACTS = ("fit_time", "duality_gap", "violation", "converged", "n_iter", "n_updates", "kernel_rows")
+
+
+class Fits(Protocol):
+    """Fits one problem after another, each with a C and a number of a fold."""
+
+    whole: int  # the number of the fold that has all samples
+
+    def fit(self, C: float, fold: int) -> Any:
+        """Return the certified ``solution``, ``scores`` of the test samples, ``seconds`` and ``rows``."""
+
 
 Score = Callable[[Fold, FloatArray], dict[str, float]]
 
@@ -53,7 +64,7 @@ class Column:
         Knows the best point of the columns before. It is not changed.
     """
 
-    make: Callable[[], KernelFits]
+    make: Callable[[], Fits]
     costs: Sequence[tuple[int, float]]
     folds: Sequence[Fold]
     score: Score
@@ -64,7 +75,7 @@ class Column:
         """Fit the points; each is told as soon as nothing more is to be done for it."""
         yield from self.run(self.make())
 
-    def run(self, fits: KernelFits) -> Iterator[Point]:
+    def run(self, fits: Fits) -> Iterator[Point]:
         """The same with fits that are there already."""
         dropping = self.dropping.copy()
         todo = [(Point(number), C) for number, C in sorted(self.costs, key=lambda cost: cost[1])]
@@ -77,7 +88,7 @@ class Column:
             self._finish(point, C, fits, dropping)
             yield point
 
-    def _finish(self, point: Point, C: float, fits: KernelFits, dropping: Dropping) -> None:
+    def _finish(self, point: Point, C: float, fits: Fits, dropping: Dropping) -> None:
         """Fit the other folds, unless they cannot change what the best point is."""
         while len(point.scores) < len(self.folds):
             if self.by is not None and dropping.drops(self._scores(point)):
@@ -93,7 +104,7 @@ class Column:
             if dropping.best_mean > scores.mean():
                 point.out_of_fold = None  # nobody will ask for it
 
-    def _fit(self, point: Point, C: float, fits: KernelFits) -> None:
+    def _fit(self, point: Point, C: float, fits: Fits) -> None:
         fold = len(point.scores)
         fitted = fits.fit(C, fold)
         point.facts.append(_facts(fitted))
@@ -107,7 +118,7 @@ class Column:
         return scores
 
 
-def _facts(fitted: Fitted) -> tuple[float, ...]:
+def _facts(fitted: Any) -> tuple[float, ...]:
     solution = fitted.solution
     return (
         fitted.seconds,

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ..system.typing import FloatArray
-from .column import Column, Point, Score
+from .column import Column, Fits, Point, Score
 from .dropping import Dropping
-from .fits import Fitted, Fold, KernelFits
+from .fits import Fold
 from .progress import SearchProgress
 from .results import Results
 from .search_file import SearchFile
@@ -77,7 +77,7 @@ class Search:
         What an earlier search has done already.
     """
 
-    kernels: Sequence[Callable[[], KernelFits]]
+    kernels: Sequence[Callable[[], Fits]]
     order: Sequence[int]
     Cs: Sequence[float]
     params: Sequence[dict[str, Any]]
@@ -97,7 +97,7 @@ class Search:
         self.interrupted = False
         self.out_of_fold: list[FloatArray] = []  # scores of the best point so far, fold by fold
         self._best = -np.inf, 0  # its mean, and minus its number: of equal points the first is the best
-        self.refitted: Fitted | None = None  # a single point, fitted to all samples
+        self.refitted: Any = None  # a single point, fitted to all samples
 
     @property
     def best(self) -> int:
