@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,29 +18,29 @@ from typing import BinaryIO
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, which takes the place of ``path`` when the context ends without an error."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    """A file to write to, which takes the place of ``path`` when the context ends without an error.
+
+    A link stays, and what it leads to is replaced. A device or a pipe is written to as it is.
+    """
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        with open(path, "wb") as file:
+            yield file
+        return
+    name = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
     try:
-        with open(handle, "wb") as file:
+        with open(name, "xb") as file:
+            if path.exists():
+                os.chmod(name, path.stat().st_mode & 0o777)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, _mode(path))
         os.replace(name, path)
     except BaseException:
         with suppress(OSError):
             os.unlink(name)
         raise
     sync_directory(path.parent)
-
-
-def _mode(path: Path) -> int:
-    """The permissions of the old file, or those that a new file gets."""
-    with suppress(OSError):
-        return path.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
 
 
 def sync_directory(directory: Path) -> None:
