@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= logical
 BENCH ?= $(addprefix benchmarks/,peers/multiclass.py peers/robust.py peers/grid.py peers/small.py \
-	checks/scaling.py checks/prediction.py checks/memory.py)
+	checks/scaling.py checks/prediction.py checks/memory.py checks/parsing.py)
 LINEAR := benchmarks/peers/linear.py benchmarks/checks/linear_scale.py
 MPI := benchmarks/checks/mpi.py benchmarks/checks/cost_model.py
 PAPERS := $(addprefix benchmarks/papers/,accuracies.py niu_yuan_table2.py crammer_singer_figures.py \

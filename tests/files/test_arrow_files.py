@@ -97,6 +97,22 @@ def test_a_damaged_file_is_refused(tmp_path, table, suffix):
             load(path)
 
 
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_no_wrong_byte_crashes(tmp_path, table, suffix):
+    """Wrong lengths of words, for example, which pyarrow would follow beyond the end of its memory."""
+    words = table.set_column(1, "class", table["class"].cast(pa.string()))
+    content = write(words, tmp_path / f"a{suffix}").read_bytes()
+    refused = 0
+    for at in range(0, len(content), 3):
+        damaged = bytearray(content)
+        damaged[at] ^= 0xFF
+        try:
+            load(io.BytesIO(damaged), format=suffix[1:])
+        except ValueError:
+            refused += 1
+    assert refused > 20
+
+
 def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     monkeypatch.setitem(sys.modules, "pyarrow", None)

@@ -81,10 +81,13 @@ def test_only_matrices_of_numbers(tmp_path, array):
             load(tmp_path / name)
 
 
-def test_values_that_are_not_finite_are_refused_if_they_are_converted(tmp_path):
+def test_values_that_are_not_finite_are_refused_unless_they_are_mapped(tmp_path):
     np.save(tmp_path / "X.npy", np.array([[1, 2], [np.nan, 1]], dtype=">f8"))
     with pytest.raises(ValueError, match="row 2: values must be finite, got nan"):
         load(tmp_path / "X.npy")
+    np.savez(tmp_path / "X.npz", X=[[1.0, np.inf]])
+    with pytest.raises(MalformedFileError, match="row 1: values must be finite, got inf"):
+        load(tmp_path / "X.npz")
 
 
 def test_names_of_arrays(tmp_path):

@@ -69,7 +69,8 @@ def _read(source: Source, options: ReadOptions, pyarrow: Any, table: Any) -> Dat
     def parse() -> Dataset:
         try:
             rows = table()
-        except (pyarrow.ArrowException, OSError) as error:
+            rows.validate(full=True)  # pyarrow believes the lengths in a file: wrong ones would crash it
+        except (pyarrow.ArrowException, OSError, MemoryError) as error:
             raise source.error(f"pyarrow cannot read it ({error})") from error
         names = [str(name) for name in rows.column_names]
         if not names:

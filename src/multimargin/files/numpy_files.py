@@ -18,7 +18,7 @@ from .dataset import Dataset
 from .faults import MalformedFileError
 from .options import ReadOptions, WriteOptions
 from .source import Source
-from .types import converted
+from .types import check_finite, converted
 
 _NAMES = (("X", "y"), ("X_train", "y_train"))  # of the samples and their labels
 _PARTS = ("data", "indices", "indptr", "shape")
@@ -100,11 +100,17 @@ def _checked_array(source: Source, file: Any, size: int) -> np.ndarray:
 
 
 def _typed(X: Any, options: ReadOptions, source: Source) -> Any:
-    """Samples in the type that was asked for; "auto" leaves those alone that a fit takes as they are."""
+    """Samples in the type that was asked for; "auto" leaves those alone that a fit takes as they are.
+
+    What is mapped into memory is not looked at: a fit does that.
+    """
     kept = options.dtype is None and (X.dtype.name in _SMALL) and X.dtype.isnative
+    values = X.data if sp.issparse(X) else X
     if kept or X.dtype == options.dtype:
+        if not isinstance(X, np.memmap):
+            source.part.attempt(lambda: check_finite(values, source))
         return X
-    values = converted(X.data if sp.issparse(X) else X, options.dtype, source)
+    values = converted(values, options.dtype, source)
     return sp.csr_array((values, X.indices, X.indptr), shape=X.shape) if sp.issparse(X) else values
 
 

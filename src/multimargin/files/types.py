@@ -62,6 +62,14 @@ def is_dense(n: float, d: float, entries: float, dtype: np.dtype[Any]) -> bool:
     return n * d * dtype.itemsize <= _DENSE_TIMES * entries * (dtype.itemsize + 4)
 
 
+def check_finite(X: Any, source: Source) -> None:
+    """Raise if an array has NaN or infinite values."""
+    if X.dtype.kind == "f" and not np.isfinite(X).all():
+        at = np.argwhere(~np.isfinite(X))[0]
+        place = f"row {at[0] + 1}: " if X.ndim == 2 else ""
+        raise source.error(f"{place}values must be finite, got {X[tuple(at)]}")
+
+
 def converted(X: Any, dtype: np.dtype[Any] | None, source: Source) -> Any:
     """An array of numbers in the type of ``dtype``, or in the smallest for "auto"; floats must be finite.
 
@@ -70,9 +78,7 @@ def converted(X: Any, dtype: np.dtype[Any] | None, source: Source) -> Any:
     part = source.part
 
     def limits() -> tuple[float, float, bool]:
-        if X.dtype.kind == "f" and not np.isfinite(X).all():
-            row = int(np.argwhere(~np.isfinite(X))[0][0])
-            raise source.error(f"row {row + 1}: values must be finite, got {X[~np.isfinite(X)][0]}")
+        check_finite(X, source)
         whole = X.dtype.kind in "biu" or bool((X == np.trunc(X)).all())
         return float(X.min(initial=0)), float(X.max(initial=0)), whole
 

@@ -155,4 +155,19 @@ struct Chunk {
   }
 };
 
+// Calls line(begin, end) for the lines of a text, up to the first fault.
+template <class Line>
+void each_line(const char* p, const char* end, Chunk& chunk, Line line) {
+  for (; p < end && !chunk.fault; ++chunk.lines) {
+    const char* stop = static_cast<const char*>(std::memchr(p, '\n', static_cast<std::size_t>(end - p)));
+    line(p, stop ? stop : end);
+    p = stop ? stop + 1 : end;
+  }
+}
+
+// Notes why the line that begins at `begin` cannot be read.
+inline void fault(Chunk& chunk, const char* begin, const char* at, std::string what) {
+  chunk.fault = Fault{{chunk.lines + 1, at - begin + 1}, std::move(what)};
+}
+
 }  // namespace multimargin::files

@@ -31,11 +31,7 @@ class Libsvm {
       chunk.words.resize(grammar_.word_columns());
       indices_.clear();
       values_.clear();
-      for (; p < end && !chunk.fault; ++chunk.lines) {
-        const char* stop = static_cast<const char*>(std::memchr(p, '\n', static_cast<std::size_t>(end - p)));
-        line(p, stop ? stop : end, chunk);
-        p = stop ? stop + 1 : end;
-      }
+      each_line(p, end, chunk, [&](const char* begin, const char* stop) { line(begin, stop, chunk); });
       chunk.rows = static_cast<Index>(chunk.ends.size());
       chunk.entries = static_cast<Index>(values_.size());
       chunk.values = packed_values(values_, chunk.range);
@@ -172,10 +168,6 @@ class Libsvm {
       fault(chunk, begin, text, not_finite ? "a finite number expected, got " + quoted(text, last)
                                            : "a number expected after the colon, got " + quoted(text, last));
       return false;
-    }
-
-    static void fault(Chunk& chunk, const char* begin, const char* at, std::string what) {
-      chunk.fault = Fault{{chunk.lines + 1, at - begin + 1}, std::move(what)};
     }
 
     static const char* skip_blanks(const char* p, const char* end) {

@@ -1,4 +1,4 @@
-// Text read by several threads, block by block: each block is cut at line ends into chunks, which are read on their own.
+// Text read by several threads, block by block: a block is cut at line ends into chunks, which are read on their own.
 #pragma once
 
 #include "files/chunk.hpp"

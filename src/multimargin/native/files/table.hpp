@@ -32,11 +32,7 @@ class Table {
       Chunk chunk;
       chunk.words.resize(grammar_.word_columns());
       values_.clear();
-      for (; p < end && !chunk.fault; ++chunk.lines) {
-        const char* stop = static_cast<const char*>(std::memchr(p, '\n', static_cast<std::size_t>(end - p)));
-        line(p, stop ? stop : end, chunk);
-        p = stop ? stop + 1 : end;
-      }
+      each_line(p, end, chunk, [&](const char* begin, const char* stop) { line(begin, stop, chunk); });
       chunk.entries = static_cast<Index>(values_.size());
       chunk.values = packed_values(values_, chunk.range);
       return chunk;
@@ -151,10 +147,6 @@ class Table {
     static const char* skip_all_blanks(const char* p, const char* end) {
       while (p < end && is_blank(*p)) ++p;
       return p;
-    }
-
-    static void fault(Chunk& chunk, const char* begin, const char* at, std::string what) {
-      chunk.fault = Fault{{chunk.lines + 1, at - begin + 1}, std::move(what)};
     }
 
     const Table& grammar_;
