@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,8 @@ class Browser:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", scheme)
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        self.driver.get(Path(path).resolve().as_uri())
+        self.page = Path(path).resolve().as_uri()
+        self.driver.get(self.page)
         return self
 
     def run(self, script, *arguments):
@@ -60,10 +62,15 @@ class Browser:
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
     def requests(self):
-        """Addresses that were asked for since the page was opened."""
-        messages = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
-        sent = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-        return [params["request"]["url"] for params in sent]
+        """Addresses that the page asked for, its own first; the log comes a little later than the page."""
+        found, end = [], time.monotonic() + 10
+        while self.page not in found and time.monotonic() < end:
+            messages = [
+                json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")
+            ]
+            sent = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+            found += [params["request"]["url"] for params in sent if params["documentURL"] == self.page]
+        return found
 
     def value(self, selector):
         """The exact number of the first ``data`` element in what the selector finds."""

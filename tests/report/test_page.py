@@ -226,6 +226,15 @@ def test_images_are_png_files(shape):
     np.testing.assert_allclose(read.ravel(), (row + 1) / 2, atol=1 / 255)
 
 
+def test_a_method_that_stops_by_another_measure_does_not_contradict_itself(digit_data, tmp_path):
+    X, _, y, _ = digit_data
+    model = KernelSVC(solver="dasmc", tol=0.1).fit(X, y)
+    assert model.status_.converged
+    page = said(model, tmp_path)
+    assert ("This method stopped by another measure" in page) == (model.violation_ > model.tol)
+    assert "not reached" not in page
+
+
 # -- what is missing is said ----------------------------------------------------------------------------
 @pytest.fixture
 def flowers():

@@ -91,6 +91,8 @@ def _tolerance(proof: Certificate) -> Html:
     tolerance = number(proof.tol, _digits(proof.tol))
     if proof.violation <= proof.tol:
         return join(["tol asks for at most ", tolerance, "."])
+    if proof.status.converged:
+        return join(["tol is ", tolerance, ". This method stopped by another measure than the worst row."])
     return join(["tol asks for at most ", tolerance, ", which is not reached."])
 
 

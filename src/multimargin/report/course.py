@@ -134,7 +134,7 @@ def _logarithmic(
     parts = [axes(x, y, "milliseconds" if unit[0] == "ms" else "seconds")]
     if tol:
         parts += [line(LEFT, y(tol), WIDTH - RIGHT, y(tol), "limit")]
-        parts += [words(WIDTH - RIGHT, y(tol) - 5, "tol", "tick", "end")]
+        parts += [words(LEFT + 5, y(tol) - 5, "tol", "tick", "start")]
     parts += [course([point(t, value) for t, value in known], last, x, y)]
     described = f"{title} on a logarithmic scale: {short(known[0][1]) if known else 'not measured'} at first"
     described += f", {short(final[1])} in the certificate." if final is not None else "."
