@@ -31,7 +31,7 @@ from .files.formats import to_read, to_write
 from .files.options import ReadOptions, WriteOptions
 from .files.parts import Part
 from .files.scaling import Scaling
-from .files.source import opened
+from .files.source import check_readable, opened
 from .files.writing import writing
 
 __all__ = ["Dataset", "MalformedFileError", "Scaling", "load", "save"]
@@ -108,6 +108,7 @@ def load(
     """
     part = Part(rank, size, comm)
     options = ReadOptions.checked(label, n_features, zero_based, dtype, n_threads)
+    part.attempt(lambda: check_readable(path))
     with opened(path, part) as source:
         return to_read(format, source).read(source, options)
 

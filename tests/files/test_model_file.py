@@ -19,6 +19,7 @@ from sklearn.model_selection import ShuffleSplit, StratifiedKFold
 
 import multimargin
 from multimargin import Decomposition, KernelSVC, KernelSVCCV, LinearSVC, kernels, load
+from multimargin.datasets import Scaling
 from multimargin.files.archive import read, write
 from multimargin.files.tree import decode, encode
 from multimargin.inner import CoordinateDescent
@@ -247,3 +248,26 @@ def test_a_file_of_version_1_answers_as_before():
 def test_load_is_public():
     assert multimargin.load is load
     assert "load" in dir(multimargin)
+
+
+# -- scaling ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", ["minmax", "standard", "unit"])
+def test_a_scaling_comes_back_as_a_pipeline(kind, iris, path):
+    X, y = iris
+    scaling = Scaling.fit(kind, X)
+    model = KernelSVC().fit(scaling.apply(X), y)
+    model.save(path, scaling=scaling)
+    back = load(path)
+    assert list(back.named_steps) == ["scaling", "model"]
+    np.testing.assert_array_equal(back.decision_function(X), model.decision_function(scaling.apply(X)))
+    again = clone(back).fit(X, y)
+    np.testing.assert_array_equal(again.decision_function(X), back.decision_function(X))
+    with pytest.raises(ValueError, match="features"):
+        back.predict(X[:, :2])
+
+
+def test_a_scaling_that_does_not_fit_is_refused(iris, path):
+    X, y = iris
+    KernelSVC().fit(X, y).save(path, scaling=Scaling("minmax", np.zeros(2), np.ones(2)))
+    with pytest.raises(ValueError, match="the scaling does not fit"):
+        load(path)

@@ -99,6 +99,18 @@ def test_a_fault_of_one_part_is_told_to_all_with_its_line(tmp_path):
     assert (caught.value.line, caught.value.column) == (101, 5)
 
 
+def test_a_file_that_one_process_cannot_see(tmp_path):
+    path = tmp_path / "a.svm"
+    path.write_text("1 1:1\n2 1:2\n")
+
+    def work(team):
+        with pytest.raises(FileNotFoundError, match=r"nowhere.*\(on rank 1\)"):
+            load(tmp_path / "nowhere.svm" if team.rank == 1 else path, comm=team)
+        return True
+
+    assert all(run_ranks(2, work))
+
+
 def test_wrong_ranks(tmp_path):
     with pytest.raises(ValueError, match="rank must be in"):
         load(io.BytesIO(b"1 1:1"), rank=2, size=2)

@@ -156,6 +156,25 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch, name):
     assert [path] == list(tmp_path.iterdir())
 
 
+def test_links_pipes_and_folders(tmp_path):
+    real, link = tmp_path / "real.csv", tmp_path / "link.csv"
+    real.write_text("old")
+    link.symlink_to(real)
+    save(link, [[1.0]], [2])
+    assert link.is_symlink() and real.read_text() == "label,x1\n2,1\n"
+    pipe, taken = tmp_path / "pipe.csv", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: taken.append(pipe.read_text()))
+    reader.start()
+    save(pipe, [[1.0]])
+    reader.join()
+    assert pipe.is_fifo() and taken == ["x1\n1\n"]  # it is written to, not replaced
+    with pytest.raises(IsADirectoryError):
+        save(tmp_path, [[1.0]], format="csv")
+    with pytest.raises(FileNotFoundError):
+        save(tmp_path / "nowhere" / "a.csv", [[1.0]])
+
+
 def test_reading_does_not_keep_files_open(tmp_path):
     save(tmp_path / "a.csv", [[1.0, 2.0]], [1])
     before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else None

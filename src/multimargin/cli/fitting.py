@@ -66,6 +66,15 @@ def model_name(data: str) -> str:
     return f"{name.split('.')[0] or name}.mm"
 
 
+def check_target(target: str) -> None:
+    """Raise before a fit rather than after it if its model cannot be written."""
+    from pathlib import Path
+
+    from ..system.atomic import prepare
+
+    prepare(Path(target), "model file")
+
+
 def certificate(model: Any) -> dict[str, Any]:
     """How good a fit is, by its own proof."""
     names = ("violation_", "primal_objective_", "dual_objective_", "duality_gap_", "n_iter_")

@@ -47,31 +47,17 @@ class Option:
             parser.add_argument(self.flag, metavar=None if self.choices else self.metavar, **options)
 
 
-def number_or(*words: str) -> Callable[[str], Any]:
+def number_or(*words: str, kind: Callable[[str], Any] = float) -> Callable[[str], Any]:
     """A type of option: a number, or one of some words."""
 
     def read(text: str) -> Any:
         if text in words:
             return text
         try:
-            return float(text)
+            return kind(text)
         except ValueError:
-            allowed = " or ".join(["a number", *map(repr, words)])
-            raise argparse.ArgumentTypeError(f"{text!r} is not {allowed}") from None
-
-    return read
-
-
-def integer_or(*words: str) -> Callable[[str], Any]:
-    """A type of option: a whole number, or one of some words."""
-
-    def read(text: str) -> Any:
-        if text in words:
-            return text
-        try:
-            return int(text)
-        except ValueError:
-            allowed = " or ".join(["a whole number", *map(repr, words)])
+            number = "a number" if kind is float else "a whole number"
+            allowed = " or ".join([number, *map(repr, words)])
             raise argparse.ArgumentTypeError(f"{text!r} is not {allowed}") from None
 
     return read
@@ -119,7 +105,7 @@ FIT_OPTIONS = [
         "--working-set-size",
         "working_set_size",
         "samples per step",
-        integer_or("auto"),
+        number_or("auto", kind=int),
         of=KERNEL,
         metavar=_N,
     ),

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     first = team is None or team.rank == 0
     quiet = args.quiet or not first
     from . import data as files
-    from .fitting import model_name
+    from .fitting import check_target, model_name
 
     target = args.model or model_name(args.data)
     start = time.perf_counter()
@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     seconds = {"read": time.perf_counter() - start}
     model = _estimator(args, y, team)
     if first:
-        _check_target(target)
+        check_target(target)
     start = time.perf_counter()
     _fit(model, X, y, args, quiet)
     seconds["train"] = time.perf_counter() - start
@@ -153,15 +153,6 @@ def _started(args: argparse.Namespace, given: dict[str, Any]) -> Any:
             f"--start {args.start} is a {type(model).__name__}, and a {wanted.__name__} is wanted"
         )
     return model.set_params(**given, warm_start=True)
-
-
-def _check_target(target: str) -> None:
-    """Raise before the fit rather than after it if the model cannot be written."""
-    from pathlib import Path
-
-    from ..system.atomic import prepare
-
-    prepare(Path(target), "model file")
 
 
 def _fit(model: Any, X: Any, y: Any, args: argparse.Namespace, quiet: bool) -> None:

@@ -39,8 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run this command."""
     from . import data as files
-    from .fitting import model_name
-    from .train import _check_target
+    from .fitting import check_target, model_name
 
     target = args.model or model_name(args.data)
     read = files.load(args, args.data)
@@ -51,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
         scaling = Scaling.fit(args.scale, X)
         X = scaling.apply(X)
-    _check_target(target)
+    check_target(target)
     more = {"drop": None} if args.all_points else {}
     search = search_of(args, y, args.Cs or 5, args.gammas, True, **more).fit(X, y)
     search.verbose = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -116,6 +117,15 @@ class Source:
     def whole(self) -> Any:
         """The path of a plain file, or all its bytes as a file in memory."""
         return self.path if self.path is not None else io.BytesIO(self.stream.read())
+
+
+def check_readable(path: Any) -> None:
+    """Raise ``OSError`` if a file cannot be read; one process may not see what others do."""
+    if hasattr(path, "read") or path == STANDARD:
+        return
+    if not stat.S_ISFIFO(os.stat(path).st_mode):  # opening a pipe would take its content
+        with open(path, "rb"):
+            pass
 
 
 @contextmanager

@@ -31,13 +31,20 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """Yield a new file, open for writing, that takes the place of ``path`` when the block ends.
 
     If the block or the disk fails, the old file stays, the new one is removed, and the error is raised.
-    If ``path`` is a symbolic link, what it points to is replaced.
+    If ``path`` is a symbolic link, what it points to is replaced. A device or a pipe is written to as it is.
+    The new file has the permissions of the old one.
     """
     path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        with open(path, "wb") as file:
+            yield file
+        return
     temporary = _new_name(path)
     _being_written.add(temporary)
     try:
         with open(temporary, "wb") as file:
+            if path.exists():
+                os.chmod(temporary, path.stat().st_mode & 0o777)
             yield file
             file.flush()
             os.fsync(file.fileno())
