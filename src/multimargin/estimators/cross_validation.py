@@ -39,6 +39,18 @@ class Deciding(NamedTuple):
     by: str | None  # the name of the one that decides, if one does
 
 
+class Given(NamedTuple):
+    """What the fits of all columns have in common."""
+
+    X: Data
+    rows: Rows
+    n: int  # rows of X
+    folds: list[Fold]  # the last one has all rows
+    Cs: list[float]
+    seed: int
+    workers: int  # that share the memory
+
+
 class Grid(NamedTuple):
     """The columns of a search, each with every C."""
 
@@ -105,18 +117,8 @@ class CrossValidation(ChosenModel):
         """The points."""
 
     @abstractmethod
-    def _fits(
-        self,
-        column: dict[str, Any],
-        X: Data,
-        rows: Rows,
-        n: int,
-        folds: list[Fold],
-        Cs: list[float],
-        seed: int,
-        workers: int = 1,
-    ) -> Fits:
-        """The fits of one column; the last of ``folds`` has all rows, and ``workers`` share the memory."""
+    def _fits(self, column: dict[str, Any], given: Given) -> Fits:
+        """The fits of one column."""
 
     @abstractmethod
     def _problem(self, X: Data, rows: Rows, n: int, unit: FloatArray) -> dict[str, Any]:
@@ -172,8 +174,9 @@ class CrossValidation(ChosenModel):
         folds = team.agree(maker.folds(self.cv, X, y, groups))
         problems = [*folds, maker.whole()]
         spread: Spread = Jobs(self.n_jobs) if team.size == 1 else Ranks(team)
-        sizes = problems, grid.Cs, team.agree(template._seed()), max(spread.workers, team.ranks_on_host)
-        makers = [partial(self._fits, column, X, rows, len(y), *sizes) for column in grid.columns]
+        workers = max(spread.workers, team.ranks_on_host)
+        given = Given(X, rows, len(y), problems, grid.Cs, team.agree(template._seed()), workers)
+        makers = [partial(self._fits, column, given) for column in grid.columns]
         (scorers, by), points, first = deciding, grid.points, team.rank == 0
         metrics = list(scorers)
         file = team.attempt(lambda: self._file(X, rows, len(y), grid, problems, metrics) if first else None)

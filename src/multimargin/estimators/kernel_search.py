@@ -13,14 +13,14 @@ from ..engines import CpuEngine, Mpi, Setting, find_engine
 from ..engines.rounding import score_rounding
 from ..kernels import Kernel
 from ..run.fingerprint import fingerprint
-from ..selection.fits import Fitted, Fold, KernelFits
+from ..selection.fits import Fitted, KernelFits
 from ..selection.search import middle_first
 from ..system.shard import Shard
 from ..system.team import SOLO
 from ..system.typing import Data, FloatArray
 from .attributes import ModelMaker
 from .base import Rows
-from .cross_validation import CrossValidation, Deciding, Grid
+from .cross_validation import CrossValidation, Deciding, Given, Grid
 from .grid import WITH_GAMMA, check_gammas, cost_values, gamma_values, values_of
 from .kernel_svc import KernelSVC
 from .samples import training_data
@@ -100,17 +100,8 @@ class KernelSearch(CrossValidation):
         order = [k + len(gammas) * part for k in middle_first(len(gammas)) for part in range(len(others))]
         return Grid(cost_values(self.Cs), kernels, order)
 
-    def _fits(
-        self,
-        column: dict[str, Any],
-        X: Data,
-        rows: Rows,
-        n: int,
-        folds: list[Fold],
-        Cs: list[float],
-        seed: int,
-        workers: int = 1,
-    ) -> KernelFits:
+    def _fits(self, column: dict[str, Any], given: Given) -> KernelFits:
+        X, rows, n, folds, Cs, seed, workers = given
         svc = self._svc(C=min(Cs), **column)
         task = svc._task(X, rows, Shard(n), min(Cs) * folds[-1].unit)
         method = svc._method()

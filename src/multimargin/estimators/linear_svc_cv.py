@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,13 +11,12 @@ from sklearn.utils.validation import validate_data
 from ..engines import Setting, find_engine
 from ..kernels import Linear
 from ..run.fingerprint import fingerprint
-from ..selection.fits import Fold
 from ..selection.linear_fits import LinearFits, LinearFitted
 from ..system.data import without_duplicates
 from ..system.team import SOLO
 from ..system.typing import Data, FloatArray
 from .base import Rows
-from .cross_validation import CrossValidation, Deciding, Grid
+from .cross_validation import CrossValidation, Deciding, Given, Grid
 from .grid import cost_values, values_of
 from .linear_model import DATA, model_attributes
 from .linear_svc import LinearSVC
@@ -159,22 +159,13 @@ class LinearSVCCV(CrossValidation):
         machines = [{"machine": name} for name in values_of("machine", self.machine)] if several else [{}]
         return Grid(cost_values(self.Cs, _LEAST_C, _MOST_C), machines, list(range(len(machines))))
 
-    def _fits(
-        self,
-        column: dict[str, Any],
-        X: Data,
-        rows: Rows,
-        n: int,
-        folds: list[Fold],
-        Cs: list[float],
-        seed: int,
-        workers: int = 1,
-    ) -> LinearFits:
-        svc = self._svc(**column)
-        kept = X if len(rows.kept) == n else X[rows.kept]
+    def _fits(self, column: dict[str, Any], given: Given) -> LinearFits:
+        svc, rows = self._svc(**column), given.rows
+        kept = given.X if len(rows.kept) == given.n else given.X[rows.kept]
         constant = float(svc.intercept_scaling) if svc.fit_intercept else 0.0
+        options = replace(svc._options(), seed=given.seed)
         size = len(rows.labels), constant, svc._problem()
-        return LinearFits(kept, rows.y, folds, svc._options(), *size)
+        return LinearFits(kept, rows.y, given.folds, options, *size)
 
     def _problem(self, X: Data, rows: Rows, n: int, unit: FloatArray) -> dict[str, Any]:
         svc = self._svc()
