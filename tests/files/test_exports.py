@@ -141,6 +141,7 @@ MODELS = {
     "LinearSVC, two words": lambda X, y: LinearSVC(C=0.01, tol=1e-2).fit(X, np.where(y % 2, "odd", "even")),
     "LinearSVC, sparse weights": lambda X, y: LinearSVC(C=0.01, tol=1e-2).fit(X, y).sparsify(),
     "search": lambda X, y: KernelSVCCV(Cs=[1], gammas=[1e-3], cv=2).fit(X, y),
+    "linear search": lambda X, y: LinearSVCCV(Cs=[1], cv=2).fit(X, y),
     "search, two classes": lambda X, y: KernelSVCCV(Cs=[1], gammas=[1e-3], cv=2).fit(X, y % 2),
 }
 

@@ -50,6 +50,10 @@ MAKERS = {
     "linear, warm": lambda X, y: LinearSVC(warm_start=True, **LINEAR).fit(X, y),
     "stream": lambda X, y: LinearSVC(keep_dual=True).partial_fit(X, y, classes=np.unique(y)),
     "search": lambda X, y: KernelSVCCV(Cs=[1, 10], gammas=[0.1, "scale"], cv=3).fit(X, y),
+    "search, machines": lambda X, y: KernelSVCCV(
+        ["crammer-singer", "weston-watkins"], Cs=[1], gammas=[0.1], cv=3, calibration="isotonic"
+    ).fit(X, y),
+    "search, linear": lambda X, y: LinearSVCCV(Cs=[1, 10], cv=3, calibration="sigmoid").fit(X, y),
     "search, scores": lambda X, y: KernelSVCCV(
         Cs=[1, 10], gammas=[0.1], scoring=["accuracy", "f1_macro"], refit="f1_macro", cv=StratifiedKFold(4)
     ).fit(X, y),

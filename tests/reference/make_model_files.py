@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_iris
 
-from multimargin import KernelSVC, KernelSVCCV, LinearSVC
+from multimargin import KernelSVC, KernelSVCCV, LinearSVC, LinearSVCCV
 
 HERE = Path(__file__).resolve().parent
 X, y = load_iris(return_X_y=True)
@@ -26,6 +26,8 @@ MODELS = {
     "c-svc": (KernelSVC("c-svc", class_weight={0: 1.0, 1: 2.0}).fit(X, (y == 1).astype(int)), rows),
     "linear": (LinearSVC().fit(X, y), rows),
     "search": (KernelSVCCV(Cs=[1, 10], gammas=[0.1, 0.5], cv=3).fit(X, names), rows),
+    "isotonic": (KernelSVCCV(Cs=[1], gammas=[0.5], cv=3, calibration="isotonic").fit(X, names), rows),
+    "linear search": (LinearSVCCV(Cs=[1, 10], cv=3, calibration="sigmoid").fit(X, y), rows),
 }
 
 

@@ -7,7 +7,7 @@ from browser import Browser, start
 from sklearn.datasets import load_digits, load_iris
 from sklearn.model_selection import train_test_split
 
-from multimargin import KernelSVC, KernelSVCCV, LinearSVC
+from multimargin import KernelSVC, KernelSVCCV, LinearSVC, LinearSVCCV
 
 
 @pytest.fixture(scope="session")
@@ -39,6 +39,9 @@ def pages(tmp_path_factory, digit_data, digit_model):
         warnings.simplefilter("ignore")  # one fit is meant not to converge
         stopped = KernelSVC(solver="dasmc", working_set_size=60, max_iter=1).fit(X, y)
     search = KernelSVCCV(Cs=[0.1, 1, 10], gammas=[0.001, 0.1], cv=3).fit(X[:500], y[:500])
+    machines = ["crammer-singer", "one-vs-rest"]
+    lists = KernelSVCCV(machines, Cs=[1, 10], gammas=[0.001, 0.01], cv=3).fit(X[:300], y[:300])
+    linear = LinearSVCCV(Cs=[0.1, 1], cv=3, calibration="sigmoid").fit(X[:300], y[:300])
     flowers = load_iris(as_frame=True)
     names = flowers.target_names[flowers.target]
     made = {
@@ -46,6 +49,8 @@ def pages(tmp_path_factory, digit_data, digit_model):
         "alone": (digit_model, None, None),
         "stopped": (stopped, X_test, y_test),
         "search": (search, X_test, y_test),
+        "machines": (lists, X_test, y_test),
+        "linear search": (linear, X_test, y_test),
         "iris": (LinearSVC(C=10).fit(flowers.data[::2], names[::2]), flowers.data[1::2], names[1::2]),
         "many": many_classes(),
     }

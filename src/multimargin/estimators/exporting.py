@@ -13,6 +13,7 @@ from ..files.libsvm_model import write_libsvm
 from ..files.machine import TrainedMachine
 from ..files.onnx_model import write_onnx
 from ..kernels import Linear
+from ..selection.calibration import Temperature
 from .validation import check_choice
 
 _BY_SUFFIX = {".onnx": "onnx", ".model": "libsvm", ".libsvm": "libsvm"}
@@ -31,7 +32,8 @@ class ExportedModel:
         format : {"auto", "libsvm", "onnx"}, default="auto"
             "libsvm" is the text that LIBSVM's ``svm-predict`` reads, for kernel machines with two classes
             whose labels are whole numbers. "onnx" is a graph of plain operators with the outputs ``label``
-            and ``scores``, and ``probabilities`` for :class:`KernelSVCCV`; it needs ``multimargin[onnx]``.
+            and ``scores``, and ``probabilities`` for a search with ``calibration="temperature"``; it needs
+            ``multimargin[onnx]``.
             "auto" goes by the end of the name: ``.onnx``, or ``.model`` and ``.libsvm``.
         scaling : Scaling or None, default=None
             What the training data were scaled by; the graph of ONNX then scales its input too. LIBSVM's text
@@ -72,9 +74,10 @@ def trained_machine(model: Any) -> TrainedMachine:
     """What an estimator is to other programs."""
     check_is_fitted(model)
     best = model._best() if hasattr(model, "_best") else model
-    temperature = getattr(model, "temperature_", None)
+    calibrator = getattr(model, "calibrator_", None)
+    temperature = calibrator.temperature if isinstance(calibrator, Temperature) else None
     if not hasattr(best, "_kernel"):
-        return _linear_machine(best)
+        return _linear_machine(best, temperature)
     best._check_has_model()
     coef = best.dual_coef_
     coef = coef[:, 1:] - coef[:, :1] if coef.shape[1] == 2 else coef
@@ -92,7 +95,8 @@ def trained_machine(model: Any) -> TrainedMachine:
     )
 
 
-def _linear_machine(model: Any) -> TrainedMachine:
+def _linear_machine(model: Any, temperature: float | None) -> TrainedMachine:
     """A machine that has weights instead of support vectors."""
     coef = model.coef_.toarray() if sp.issparse(model.coef_) else model.coef_
-    return TrainedMachine(Linear(), None, coef.T, model.intercept_, model.classes_, model.n_features_in_)
+    known = model.intercept_, model.classes_, model.n_features_in_
+    return TrainedMachine(Linear(), None, coef.T, *known, temperature=temperature)

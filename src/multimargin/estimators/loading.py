@@ -13,15 +13,19 @@ from ..files import archive
 from ..files.scaling import KINDS, Scaling
 from ..files.tree import decode
 from ..kernels import CallableKernel, Kernel
+from ..selection.calibration import Isotonic, Sigmoid, Temperature
+from .cross_validation import CrossValidation
 from .fold_model import find_scorers
 from .kernel_svc import KernelSVC
 from .kernel_svc_cv import KernelSVCCV
 from .linear_svc import LinearSVC
+from .linear_svc_cv import LinearSVCCV
 from .scaled import scaled_pipeline
 from .states import from_plain
 from .storing import SPLITTER, SPLITTERS
 
-_ESTIMATORS: dict[str, type[Any]] = {cls.__name__: cls for cls in (KernelSVC, KernelSVCCV, LinearSVC)}
+_SEARCHES: dict[type[Any], str] = {KernelSVCCV: KernelSVC.__name__, LinearSVCCV: LinearSVC.__name__}
+_ESTIMATORS: dict[str, type[Any]] = {cls.__name__: cls for cls in (KernelSVC, LinearSVC, *_SEARCHES)}
 _EXPANSION = 64  # how many times larger than the file its short forms of arrays may become
 _ROOM = 1 << 20  # bytes, beside that
 
@@ -47,7 +51,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False, check: bool = True
 
     Returns
     -------
-    model : KernelSVC, LinearSVC, KernelSVCCV or Pipeline
+    model : KernelSVC, LinearSVC, KernelSVCCV, LinearSVCCV or Pipeline
         The fitted estimator. If a scaling was stored, a pipeline of the steps "scaling" and "model".
 
     Raises
@@ -84,11 +88,11 @@ def _restored(name: str, state: dict[str, Any]) -> Any:
         raise _MalformedError(f"an estimator {name!r} is not known here")
     cls = _ESTIMATORS[name]
     model: Any = object.__new__(cls)
-    if cls is not KernelSVCCV:
+    if cls not in _SEARCHES:
         model.__setstate__(state)
         return model
     if "best_estimator_" in state:
-        state["best_estimator_"] = _restored("KernelSVC", state["best_estimator_"])
+        state["best_estimator_"] = _restored(_SEARCHES[cls], state["best_estimator_"])
     if "calibrator_" in state:
         state["calibrator_"] = from_plain(state["calibrator_"])
     if isinstance(state.get("cv"), dict):
@@ -121,12 +125,12 @@ def _check(model: Any) -> None:
     """Raise unless the parts of a model fit each other, so that prediction stays within its arrays."""
     classes, d = model.classes_, int(model.n_features_in_)
     _demand(isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes) >= 2, "classes_")
-    if isinstance(model, KernelSVCCV):
+    if isinstance(model, CrossValidation):
         if not hasattr(model, "best_estimator_"):
             return
         best = model.best_estimator_
         _demand(len(best.classes_) == len(classes) and best.n_features_in_ == d, "best_estimator_")
-        _demand(isinstance(model.temperature_, float) and model.temperature_ > 0, "temperature_")
+        _demand(_is_calibrator(model.calibrator_, len(classes)), "calibrator_")
         _check(best)
         return
     outputs = 1 if len(classes) == 2 else len(classes)
@@ -163,6 +167,17 @@ def _check_kernel_machine(model: Any, m: int, d: int) -> None:
     _demand(model._support_loss.shape == (count,), "the losses")
     _demand(np.isin(model.support_, model._kept).all(), "support_")
     _demand(rows == 0 or 0 <= model._labels.min() <= model._labels.max() < m, "the labels")
+
+
+def _is_calibrator(found: Any, m: int) -> bool:
+    if isinstance(found, Temperature):
+        return isinstance(found.temperature, float) and found.temperature > 0
+    if isinstance(found, Sigmoid):
+        return _is_finite(found.slope, (m,)) and _is_finite(found.shift, (m,))
+    if not isinstance(found, Isotonic) or len(found.places) != m or len(found.values) != m:
+        return False
+    pairs = zip(found.places, found.values, strict=True)
+    return all(_is_finite(x, (len(x),)) and _is_finite(y, (len(x),)) and len(x) for x, y in pairs)
 
 
 def _demand(right: Any, what: str) -> None:

@@ -16,8 +16,8 @@ from ..kernels import RBF, Kernel, Laplacian, Linear, Polynomial
 from ..report import Certificate, Grid, Judged, Subject, Support, Suspect, Weights
 from ..report.numbers import count, seconds, size
 from .base import winners
+from .cross_validation import CrossValidation
 from .kernel_svc import KernelSVC
-from .kernel_svc_cv import KernelSVCCV
 from .linear_svc import LinearSVC
 
 MOST_SUSPECTS = 16
@@ -37,7 +37,7 @@ def subject_of(model: Any, X: Any, y: Any, title: str | None, image_shape: Any) 
     """Everything that the page of a fitted model says."""
     check_is_fitted(model)
     _check_image_shape(image_shape, model.n_features_in_)
-    machine = getattr(model, "best_estimator_", None) if isinstance(model, KernelSVCCV) else model
+    machine = getattr(model, "best_estimator_", None) if isinstance(model, CrossValidation) else model
     if isinstance(machine, KernelSVC):
         machine._check_has_model()
     judged = _judge(model, machine, X, y)
@@ -48,10 +48,10 @@ def subject_of(model: Any, X: Any, y: Any, title: str | None, image_shape: Any) 
         "params": model.get_params(deep=False),
         "defaults": defaults,
         "classes": model.classes_,
-        "machine": model.machine,
+        "machine": model.machine if machine is None else machine.machine,
         "feature_names": _names(model),
         "judged": judged,
-        "grid": _grid(model) if isinstance(model, KernelSVCCV) else None,
+        "grid": _grid(model) if isinstance(model, CrossValidation) else None,
         "image_shape": image_shape,
     }
     parts = _linear(machine) if isinstance(machine, LinearSVC) else _kernel(machine, model)
@@ -194,7 +194,7 @@ def _judge(model: Any, machine: Any, X: Any, y: Any) -> Judged | None:
     return Judged(sp.csr_array(X) if sp.issparse(X) else np.asarray(X), labels, scores, predicted, spent)
 
 
-def _grid(search: KernelSVCCV) -> Grid:
+def _grid(search: CrossValidation) -> Grid:
     single = "mean_test_score" in search.cv_results_
     first = next(key for key in search.cv_results_ if key.startswith("mean_test_"))
     named = str(search.refit) if isinstance(search.refit, str) else first.removeprefix("mean_test_")
@@ -227,7 +227,7 @@ def _facts(model: Any, machine: Any, judged: Judged | None) -> list[tuple[str, s
     for name, said in _INFO.items():
         if name in info:
             facts += [(said, count(info[name]) if isinstance(info[name], int) else str(info[name]))]
-    if hasattr(model, "temperature_"):
+    if np.isfinite(getattr(model, "temperature_", np.nan)):
         facts += [("Temperature of probabilities", f"{model.temperature_:.4g}")]
     if judged is not None:
         facts += [("Data judged on", _array(judged.X)), ("Time of their scores", seconds(judged.seconds))]

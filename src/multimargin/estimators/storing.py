@@ -114,7 +114,7 @@ def summary(model: Any) -> dict[str, Any]:
     """What a model is, for people who look into its file and for ``multimargin info``."""
     best = getattr(model, "best_estimator_", model)
     facts: dict[str, Any] = {
-        "machine": model.machine,
+        "machine": best.machine,
         "classes": len(model.classes_),
         "features": int(model.n_features_in_),
     }

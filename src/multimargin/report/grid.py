@@ -59,22 +59,37 @@ def search(subject: Subject) -> Html | None:
 
 
 def _name(params: dict[str, Any]) -> str:
-    return ", ".join(f"{name} = {short(float(value), 3)}" for name, value in params.items())
+    return ", ".join(f"{name} = {_value(value)}" for name, value in params.items())
 
 
-def _axes(grid: Grid) -> tuple[list[float], list[float | None]]:
-    params = grid.results["params"]
-    gammas = sorted({point["gamma"] for point in params if "gamma" in point})
-    return sorted({point["C"] for point in params}), [*gammas] if gammas else [None]
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else short(float(value), 3)
+
+
+def _others(point: dict[str, Any]) -> dict[str, Any]:
+    """All parameters of a point but C: the points that share them are a row of the map."""
+    return {name: value for name, value in point.items() if name != "C"}
+
+
+def _axes(grid: Grid) -> tuple[list[float], list[dict[str, Any]]]:
+    """The costs, and what tells the rows of the map from each other, from the bottom upwards."""
+    rows: list[dict[str, Any]] = []
+    for point in grid.results["params"]:
+        if (others := _others(point)) not in rows:
+            rows.append(others)
+    if all(list(row) == ["gamma"] for row in rows):
+        rows.sort(key=lambda row: float(row["gamma"]))
+    return sorted({point["C"] for point in grid.results["params"]}), rows
 
 
 def _heat_map(grid: Grid) -> Html:
-    """C across, gamma upwards; blue is better."""
-    Cs, gammas = _axes(grid)
+    """C across, gamma and other parameters upwards; blue is better."""
+    Cs, rows = _axes(grid)
+    labels = [", ".join(map(_value, row.values())) for row in rows]
     mean: FloatArray = np.asarray(grid.results[f"mean_test_{grid.score}"], dtype=float)
     known = mean[np.isfinite(mean)]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
-    left, top = 92.0, 12.0
+    left, top = 36.0 + 7.0 * max(8, *map(len, labels)), 12.0
     pattern = tag(
         "pattern",
         tag("rect", width=6, height=6, class_="b0"),
@@ -86,30 +101,30 @@ def _heat_map(grid: Grid) -> Html:
     )
     cells, chosen = [], []
     for k, point in enumerate(grid.results["params"]):
-        i = len(gammas) - 1 - gammas.index(point.get("gamma"))
+        i = len(rows) - 1 - rows.index(_others(point))
         x, y = left + Cs.index(point["C"]) * _CELL_WIDTH, top + i * _CELL_HEIGHT
         cells += _cell(grid, k, float(mean[k]), (low, high), x, y)
         if k == grid.best:
             chosen = [rect(x + 1.5, y + 1.5, _CELL_WIDTH - 5, _CELL_HEIGHT - 5, "chosen")]
-    bottom = top + len(gammas) * _CELL_HEIGHT
+    bottom = top + len(rows) * _CELL_HEIGHT
     ticks = [words(left + (k + 0.5) * _CELL_WIDTH - 1, bottom + 16, short(C, 3)) for k, C in enumerate(Cs)]
-    for k, gamma in enumerate(gammas):
-        if gamma is not None:
-            y = top + (len(gammas) - 0.5 - k) * _CELL_HEIGHT + 3
-            ticks += [words(left - 8, y, short(gamma, 3), anchor="end")]
+    for k, label in enumerate(labels):
+        y = top + (len(rows) - 0.5 - k) * _CELL_HEIGHT + 3
+        ticks += [words(left - 8, y, label, anchor="end")]
     ticks += [words(left + len(Cs) * _CELL_WIDTH / 2, bottom + 34, "C", "tick title")]
-    if gammas[0] is not None:
+    names = ", ".join(rows[0])
+    if names:
         middle = (top + bottom) / 2
-        ticks += [words(12, middle, "gamma", "tick title", transform=f"rotate(-90 12 {middle:g})")]
+        ticks += [words(12, middle, names, "tick title", transform=f"rotate(-90 12 {middle:g})")]
     legend = _legend(left, bottom + 48, low, high)
     size = (left + max(len(Cs) * _CELL_WIDTH, 240) + 8, bottom + 86)
     best = "" if grid.best is None else f" The best point is {_name(grid.results['params'][grid.best])}."
-    described = f"Heat map of {len(gammas)} by {len(Cs)} values, from {short(low)} to {short(high)}.{best}"
+    described = f"Heat map of {len(rows)} by {len(Cs)} values, from {short(low)} to {short(high)}.{best}"
     shapes = join([tag("defs", pattern), *cells, *chosen, *ticks, legend])
     note = paragraph("All points are in the table of results below.")
     return figure(
         "grid",
-        f"Mean {grid.metric} by C and gamma",
+        f"Mean {grid.metric} by {' and '.join(filter(None, ['C', names]))}",
         described,
         shapes,
         size,
@@ -148,8 +163,10 @@ def _legend(x: float, y: float, low: float, high: float) -> Html:
 def _table(grid: Grid) -> Html:
     results = grid.results
     params = results["params"]
-    has_gamma = "gamma" in params[0]
-    columns = [Column("Rank"), Column("C"), *([Column("gamma")] if has_gamma else [])]
+    columns = [Column("Rank"), Column("C")]
+    columns += [
+        text(name) if isinstance(value, str) else Column(name) for name, value in _others(params[0]).items()
+    ]
     columns += [
         Column("Mean"),
         Column("Std"),
@@ -171,7 +188,7 @@ def _table(grid: Grid) -> Html:
             [
                 whole(int(results[f"rank_test_{grid.score}"][k])) if np.isfinite(mean) else NONE,
                 number(params[k]["C"]),
-                *([number(params[k]["gamma"])] if has_gamma else []),
+                *(v if isinstance(v, str) else number(v) for v in _others(params[k]).values()),
                 number(mean, fixed(mean, 4)),
                 number(std, fixed(std, 4)),
                 f"{int(done.sum())} of {grid.folds}",
