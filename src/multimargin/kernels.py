@@ -376,21 +376,21 @@ def make_kernel(kernel: str | Callable[[Any, Any], Any] | Kernel, **parameters: 
     """Return the kernel object for scikit-learn's parameters ``degree``, ``gamma`` and ``coef0``."""
     if isinstance(kernel, Kernel):
         return kernel
-    if callable(kernel):
-        return CallableKernel(kernel)
     kind = kernel_class(kernel)
+    if not isinstance(kernel, str):
+        return CallableKernel(kernel)
     return kind(**{name: parameters[name] for name in _NAMED[kernel][1]})
 
 
 def kernel_class(kernel: str | Callable[[Any, Any], Any] | Kernel) -> type[Kernel]:
     """Return the class of what ``make_kernel`` makes."""
+    if isinstance(kernel, str) and kernel in _NAMED:
+        return _NAMED[kernel][0]
     if isinstance(kernel, Kernel):
         return type(kernel)
     if callable(kernel):
         return CallableKernel
-    if kernel not in _NAMED:
-        raise ValueError(
-            f"Unknown kernel {kernel!r}. Use one of {', '.join(map(repr, _NAMED))}, a callable, or an "
-            "object from multimargin.kernels."
-        )
-    return _NAMED[kernel][0]
+    raise ValueError(
+        f"Unknown kernel {kernel!r}. Use one of {', '.join(map(repr, _NAMED))}, a callable, or an "
+        "object from multimargin.kernels."
+    )

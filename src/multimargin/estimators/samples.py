@@ -108,8 +108,14 @@ def _is_valid(estimator: Any, X: Any, y: Any) -> bool:
         and X.size
         and X.flags.c_contiguous
         and not hasattr(estimator, "feature_names_in_")
-        and np.isfinite(X.sum())
+        and _sum_is_finite(X)
     )
+
+
+def _sum_is_finite(X: np.ndarray) -> bool:
+    """Whether the sum of all values is a number: then all of them are."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(X.sum()))
 
 
 def new_data(estimator: Any, kernel: Kernel, X: Any) -> Data:

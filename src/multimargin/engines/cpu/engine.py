@@ -197,7 +197,8 @@ class CpuEngine(Engine):
         if not parts.alone:  # processes may have computed different rows; each counts by its length
             mine = np.array([done]) * parts.count
             done = self.team.join(mine, [1] * self.team.size).sum(axis=0) / self.n
-        return Counts(*(round(count) for count in done), n_support)
+        rows, hits, evictions = (round(float(count)) for count in done)
+        return Counts(rows, hits, evictions, n_support)
 
     def describe(self) -> dict[str, object]:
         facts: dict[str, object] = {

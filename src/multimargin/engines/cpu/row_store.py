@@ -111,7 +111,7 @@ class RowStore:
 
     def diagonal(self) -> FloatArray:
         """K_ii of the samples of this process without the offset, in float64."""
-        if self.values.guests is not None:
+        if self.values.guests is not None or not self.is_exact or self.cache.is_untouched:
             return self.values.diagonal()
         every = np.arange(self.n)
         slots = self.cache.peek(every)

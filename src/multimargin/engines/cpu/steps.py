@@ -94,7 +94,9 @@ class Steps:
         support vectors have moved.
         """
         whole = block.K is self.rows.kept and not isinstance(block, StoreBlock)
-        return whole and self.rows.is_exact and 2 * moved > np.count_nonzero(rows_not_zero(block.alpha))
+        if not (whole and self.rows.is_exact):
+            return False
+        return 2 * moved > int(np.count_nonzero(rows_not_zero(block.alpha)))
 
     def refresh(self, here: IntArray | None = None) -> None:
         """Recompute G and the dual from alpha; only the rows of the samples ``here`` if given."""
