@@ -215,7 +215,8 @@ void kernel_square_as(const KernelOperands& operands, Out* out, Index stride, in
       }
     };
   });
-  parallel_ranges(n, shape.rows, threads, [&](Index begin, Index end) { mirror_rows(out, stride, begin, end, n); });
+  const int copying = worthwhile_threads(threads, static_cast<double>(n) * static_cast<double>(n));
+  parallel_ranges(n, shape.rows, copying, [&](Index begin, Index end) { mirror_rows(out, stride, begin, end, n); });
 }
 
 template <class Out>
