@@ -362,25 +362,35 @@ class CallableKernel(Kernel):
         return np.concatenate([self.whole(part).diagonal() for part in parts] or [np.empty(0)])
 
 
-def make_kernel(
-    kernel: str | Callable[[Any, Any], Any] | Kernel, *, degree: int, gamma: Gamma, coef0: float
-) -> Kernel:
-    """Return the kernel object for scikit-learn's parameters."""
+_NAMED: dict[str, tuple[type[Kernel], tuple[str, ...]]] = {  # with the parameters that each has
+    "linear": (Linear, ()),
+    "rbf": (RBF, ("gamma",)),
+    "poly": (Polynomial, ("gamma", "degree", "coef0")),
+    "sigmoid": (Sigmoid, ("gamma", "coef0")),
+    "laplacian": (Laplacian, ("gamma",)),
+    "precomputed": (Precomputed, ()),
+}
+
+
+def make_kernel(kernel: str | Callable[[Any, Any], Any] | Kernel, **parameters: Any) -> Kernel:
+    """Return the kernel object for scikit-learn's parameters ``degree``, ``gamma`` and ``coef0``."""
     if isinstance(kernel, Kernel):
         return kernel
-    if callable(kernel):
+    kind = kernel_class(kernel)
+    if not isinstance(kernel, str):
         return CallableKernel(kernel)
-    makers: dict[str, Callable[[], Kernel]] = {
-        "linear": Linear,
-        "rbf": lambda: RBF(gamma),
-        "poly": lambda: Polynomial(gamma, degree, coef0),
-        "sigmoid": lambda: Sigmoid(gamma, coef0),
-        "laplacian": lambda: Laplacian(gamma),
-        "precomputed": Precomputed,
-    }
-    if kernel not in makers:
-        raise ValueError(
-            f"Unknown kernel {kernel!r}. Use one of {', '.join(map(repr, makers))}, a callable, or an "
-            "object from multimargin.kernels."
-        )
-    return makers[kernel]()
+    return kind(**{name: parameters[name] for name in _NAMED[kernel][1]})
+
+
+def kernel_class(kernel: str | Callable[[Any, Any], Any] | Kernel) -> type[Kernel]:
+    """Return the class of what ``make_kernel`` makes."""
+    if isinstance(kernel, str) and kernel in _NAMED:
+        return _NAMED[kernel][0]
+    if isinstance(kernel, Kernel):
+        return type(kernel)
+    if callable(kernel):
+        return CallableKernel
+    raise ValueError(
+        f"Unknown kernel {kernel!r}. Use one of {', '.join(map(repr, _NAMED))}, a callable, or an "
+        "object from multimargin.kernels."
+    )

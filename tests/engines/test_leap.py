@@ -137,7 +137,7 @@ def test_interrupted_leap_keeps_the_point(monkeypatch):
     def interrupt():
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(e, "_refresh", interrupt)
+    monkeypatch.setattr(e.steps, "refresh", interrupt)
     with pytest.raises(KeyboardInterrupt):
         e.leap(1e-3)
     assert not e.state.alpha.any()

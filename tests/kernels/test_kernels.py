@@ -157,6 +157,24 @@ def test_native_block(core, name, form, layout, out_dtype, wine):
     assert (out[:, 77:] == -7).all()
 
 
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize(("form", "layout"), LAYOUTS)
+@pytest.mark.parametrize("name", list(OBJECTS))
+def test_native_block_of_all_samples(core, name, form, layout, n_threads, wine):
+    """Half of the values are copies: more rows than a tile has, in a wider matrix."""
+    A = variants(wine[0])[form]
+    A = sparse.vstack([A] * 3, format="csr") if sparse.issparse(A) else np.concatenate([A] * 3)
+    n, options = A.shape[0], OBJECTS[name][1]
+    K = kernel_matrix(name.split("-")[0], A, offset=1.0, **options)
+    samples, spec = native_samples(core, A, layout, name), native_spec(core, name, options, 1.0)
+    out = np.full((n + 1, n + 5), -7.0)
+    core.kernel_block(spec, samples, np.arange(n), samples, 0, n, out, np.arange(n), n_threads)
+    tolerance = (3e-5 if "float32" in form else 1e-9) * np.abs(K).max()
+    np.testing.assert_allclose(out[:n, :n], K, atol=tolerance)
+    assert (out[n] == -7).all()
+    assert (out[:, n:] == -7).all()
+
+
 @pytest.mark.parametrize(("form", "layout"), LAYOUTS)
 @pytest.mark.parametrize("name", list(OBJECTS))
 def test_native_scores(core, name, form, layout, wine):

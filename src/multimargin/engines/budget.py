@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 _ENOUGH = 32 << 20  # bytes for blocks: below, they get more than their share
 _MOST = 0.75  # of all bytes, for blocks
@@ -43,12 +44,12 @@ class Budget:
         if self._fixed_block + self._row_bytes > self.cache_bytes:
             raise ValueError(self._too_small())
 
-    @property
+    @cached_property
     def _row_bytes(self) -> int:
         """One row that passes by: no fit can do with less."""
         return self.row * (self.itemsize + self.temporary_bytes)
 
-    @property
+    @cached_property
     def _fixed_block(self) -> int:
         samples = 2 if self.working_set is None else self.working_set
         return min(self.n, samples) ** 2 * (self.itemsize + self.solver_bytes)
@@ -68,36 +69,36 @@ class Budget:
             f"and cache_size is {has} MB: use cache_size>={needs}{smaller}."
         )
 
-    @property
+    @cached_property
     def _block_bytes(self) -> int:
         wanted = int(self.block_share * self.cache_bytes)
         if self.working_set is None:
             wanted = max(wanted, min(_ENOUGH, int(_MOST * self.cache_bytes)))
         return min(max(wanted, self._fixed_block), self.cache_bytes - self._row_bytes)
 
-    @property
+    @cached_property
     def largest_block(self) -> int:
         """Samples of the largest kernel block."""
         copies = max(1.0, (self.itemsize + self.solver_bytes) / (2 * self.itemsize))
         values = int(_BLOCK * self._block_bytes / copies) // self.itemsize
         return max(math.isqrt(values), min(self.n, self.working_set or 2))
 
-    @property
+    @cached_property
     def finisher_bytes(self) -> int:
         """For what a solver needs beside the kernel block and its work space."""
         return int((1 - 2 * _BLOCK) * self._block_bytes)
 
-    @property
+    @cached_property
     def rows_in_python(self) -> int:
         """Rows that Python may compute in one go; all, if it computes none."""
         return self._rows_of(self.temporary_bytes)
 
-    @property
+    @cached_property
     def passing_rows(self) -> int:
         """Rows that pass by without being kept, at a time."""
         return min(_PASSING_ROWS, self._rows_of(self.itemsize), self.rows_in_python)
 
-    @property
+    @cached_property
     def _left(self) -> int:
         return self.cache_bytes - self._block_bytes
 
@@ -106,13 +107,13 @@ class Budget:
         most = int(_PASSING * self._left) // (self.row * value_bytes) if value_bytes else self.n
         return min(self.n, max(1, most))
 
-    @property
+    @cached_property
     def kept_rows(self) -> int:
         """Kernel rows that are kept."""
         rows = self._left - self.row * self.rows_in_python * self.temporary_bytes
         return min(self.n, max(0, rows // (self.row * self.itemsize) - self.passing_rows))
 
-    @property
+    @cached_property
     def largest_lazy_block(self) -> int:
         """Samples of the largest block of which only some rows are there at a time."""
         values = self._block_bytes // self.itemsize

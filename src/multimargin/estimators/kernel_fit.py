@@ -68,10 +68,9 @@ class KernelFit(KernelParameters):
         )
 
     def _solve(
-        self, setting: Setting, task: Task, model: ModelMaker, X: Any, y: Any
+        self, setting: Setting, method: Decomposition, task: Task, model: ModelMaker, X: Any, y: Any
     ) -> tuple[Solution, dict[str, Any] | None]:
         """The solution, and the model if it could only be made while the engine was there."""
-        method = self._method()
         seed = task.team.agree(self._seed())
         solver = self.solver if isinstance(self.solver, str) else repr(self.solver)
         checkpoint = open_checkpoint(self.checkpoint, model, solver, seed)
@@ -89,7 +88,7 @@ class KernelFit(KernelParameters):
                 monitor,
                 tol=self.tol,
                 rng=np.random.default_rng(seed),
-                free_bias=self._kind_of_bias() == "free",
+                free_bias=model.bias == "free",
                 keep_interrupted=self.on_interrupt == "keep",
                 checkpoint=checkpoint,
             )

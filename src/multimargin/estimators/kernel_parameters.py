@@ -9,7 +9,7 @@ import numpy as np
 
 from ..engines import Mpi, Setting, find_engine
 from ..engines.diagonal import kernel_diagonal, mean_log
-from ..kernels import Kernel, make_kernel
+from ..kernels import Kernel, kernel_class, make_kernel
 from ..methods.decomposition import Decomposition
 from ..methods.table import PARALLEL, find_method
 from ..problems import PROBLEMS
@@ -80,7 +80,7 @@ class KernelParameters(MachineClassifier):
             return "free"
         if self.bias != "auto":
             return self.bias
-        return "regularized" if self._make_kernel().needs_bias else "none"
+        return "regularized" if kernel_class(self.kernel).needs_bias else "none"
 
     def _bias_constant(self, kernel: Kernel, X: Data, weight: FloatArray, team: Team) -> float:
         """What a regularised bias adds to the kernel: 1, or a typical K(x, x) if ``bias`` is "auto".

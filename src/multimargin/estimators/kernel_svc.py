@@ -77,7 +77,7 @@ class KernelSVC(LabelNoiseMixin, KernelFit):
         MB (10**6 bytes) for kernel values: kept rows, blocks of working sets, and the copies and matrices
         that solvers make of them. It is a hard limit: what does not fit is computed again, and a method that
         needs more raises ``ValueError`` before it starts. The data, α, the gradient and a few MB of work
-        space come on top. "auto" is half of the free memory, and plenty for up to 512 samples. With MPI each
+        space come on top. "auto" is half of the free memory, and plenty for up to 1024 samples. With MPI each
         process has a cache of this size; for "auto" they share the free memory.
     working_set_size : int or "auto", default="auto"
         Samples optimised together; "auto" is the method's own choice.
@@ -269,7 +269,8 @@ class KernelSVC(LabelNoiseMixin, KernelFit):
         with team.together():
             team.attempt(self._check_params)
             self._check_same_parameters(team)
-            first = self._method().first_share(self.machine)
+            method = self._method()
+            first = method.first_share(self.machine)
             X, y, sample_weight = own_rows(team, setting.data, X, y, sample_weight, first)
             X, y = training_data(self, self._make_kernel(), X, y, team)
             rows = self._rows(y, sample_weight, team)
@@ -279,7 +280,7 @@ class KernelSVC(LabelNoiseMixin, KernelFit):
             task = self._task(X, rows, given, C)
             kept, bias = given.first + rows.kept, self._kind_of_bias()
             model = ModelMaker(task, rows.labels, given.n, kept, factors, bias)
-            solution, made = self._solve(setting, task, model, X, y)
+            solution, made = self._solve(setting, method, task, model, X, y)
             attributes = model.of(solution) if made is None else made  # the engine's memory is free again
             self._store_model(attributes, setting.model == "all" or team.rank == 0)
             self._store_certificate(solution)

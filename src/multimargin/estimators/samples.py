@@ -15,6 +15,8 @@ from ..system.data import STORED, canonical, same_form
 from ..system.team import SOLO, Team
 from ..system.typing import Data
 
+_FLOATS = (np.float64, np.float32)
+
 
 def training_data(
     estimator: Any, kernel: Kernel, X: Any, y: Any, team: Team = SOLO
@@ -76,6 +78,9 @@ def _same_type(y: np.ndarray, team: Team) -> np.ndarray:
 
 
 def _checked(estimator: Any, kernel: Kernel, X: Any, y: Any) -> tuple[Data, np.ndarray]:
+    if _is_valid(estimator, X, y):
+        estimator.n_features_in_ = X.shape[1]
+        return X, y
     samples = _for_callable(kernel, X)
     if samples is None:
         X, y = validate_data(estimator, X, y, **_options(kernel))
@@ -85,6 +90,32 @@ def _checked(estimator: Any, kernel: Kernel, X: Any, y: Any) -> tuple[Data, np.n
     assert_all_finite(y, input_name="y")
     estimator.n_features_in_ = samples.shape[1] if samples.ndim > 1 else 1
     return samples, y
+
+
+def _is_valid(estimator: Any, X: Any, y: Any) -> bool:
+    """Whether scikit-learn would return X and y as they are, if that is seen at a glance.
+
+    Its own look at them takes a third of the time of a small fit. It is left to judge whatever is not the
+    usual case: rows of finite floating-point numbers without names, and integer labels.
+    """
+    return bool(
+        type(X) is np.ndarray
+        and type(y) is np.ndarray
+        and X.dtype in _FLOATS
+        and y.dtype.kind in "iu"
+        and X.ndim == 2
+        and y.shape == X.shape[:1]
+        and X.size
+        and X.flags.c_contiguous
+        and not hasattr(estimator, "feature_names_in_")
+        and _sum_is_finite(X)
+    )
+
+
+def _sum_is_finite(X: np.ndarray) -> bool:
+    """Whether the sum of all values is a number: then all of them are."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(X.sum()))
 
 
 def new_data(estimator: Any, kernel: Kernel, X: Any) -> Data:

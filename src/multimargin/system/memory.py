@@ -12,7 +12,7 @@ from .team import SOLO, Team
 
 CACHE_SHARE = 0.5  # of the free memory, for cache_size="auto"
 WHOLE_SAMPLES = 2048  # up to here the whole kernel matrix is small, and is treated as one block in float64
-_SMALL = 512  # samples; their kernel matrix and all its copies take a few MB
+_SMALL = 1024  # samples; their kernel matrix and all its copies take some 30 MB at most
 _SMALL_BYTES = 256 << 20
 _NO_LIMIT = 1 << 60  # version 1 of control groups writes so large a number if there is none
 _FALLBACK = 2 << 30  # if the system does not say how much is free

@@ -150,8 +150,8 @@ SOLO = Solo()
 def largest_first(score: FloatArray, k: int, above: float = 0.0) -> IntArray:
     """Positions of the ``k`` largest scores that are ``above``, largest first; equals in their order."""
     if k == 1:
-        top = np.array([np.argmax(score)])
-        return top if score[top[0]] > above else top[:0]
+        best = score.argmax()
+        return np.array([best][: int(score[best] > above)], dtype=np.int64)
     top = np.argpartition(-score, k - 1)[:k] if k < len(score) else np.arange(len(score))
     top = top[score[top] > above]
     return np.asarray(top[np.lexsort((top, -score[top]))], dtype=np.int64)

@@ -98,10 +98,12 @@ class _BlasLimits:
 
     def enter(self, n: int) -> None:
         with self._lock:
-            if not self._asked:
+            first = not self._asked
+            if first:
                 self._before = [blas.get_num_threads() for blas in self.shared]
             self._asked.setdefault(threading.get_ident(), []).append(n)
-            self._apply()
+            if not first or any(before != n for before in self._before):
+                self._apply()
 
     def leave(self) -> None:
         with self._lock:

@@ -77,7 +77,7 @@ class CpuEngine(Engine):
             self._begin(task)
             if self.team.max(float(task.start is not None)):
                 with self.running():
-                    self._refresh()
+                    self.steps.refresh()
 
     def _begin(self, task: Task) -> None:
         """Make all that belongs to one fit: everything but the kernel rows."""
@@ -192,12 +192,13 @@ class CpuEngine(Engine):
         return self.blocks.largest
 
     def counts(self) -> Counts:
-        cache, parts = self.rows.cache, self.shard
-        done = np.array([[self.rows.computed, cache.hits, cache.evictions]])
+        cache, parts, n_support = self.rows.cache, self.shard, self.state.n_support
+        done = self.rows.computed, cache.hits, cache.evictions
         if not parts.alone:  # processes may have computed different rows; each counts by its length
-            done = self.team.join(done * parts.count, [1] * self.team.size).sum(axis=0) / self.n
-        rows, hits, evictions = np.rint(done).astype(int).ravel().tolist()
-        return Counts(rows, hits, evictions, self.state.n_support)
+            mine = np.array([done]) * parts.count
+            done = self.team.join(mine, [1] * self.team.size).sum(axis=0) / self.n
+        rows, hits, evictions = (round(float(count)) for count in done)
+        return Counts(rows, hits, evictions, n_support)
 
     def describe(self) -> dict[str, object]:
         facts: dict[str, object] = {
@@ -253,6 +254,7 @@ class CpuEngine(Engine):
 
     def _doubt_gradient(self) -> None:
         """G is what it was before a refresh, and no longer what ``watch`` and ``proof`` know of it."""
+        self.state.is_exact = False
         self.steps.proof.lose()
         if self.steps.watch is not None:
             self.steps.watch.doubt_all()
@@ -268,7 +270,7 @@ class CpuEngine(Engine):
         except ValueError:  # float64 values do not fit the memory budget
             return False
         dual, G = self.state.dual, self.state.G
-        self._refresh()
+        self.steps.refresh()
         if abs(self.dual - dual) < drift * abs(self.dual):
             self.state.dual, self.state.G = dual, G
             self._doubt_gradient()
@@ -305,7 +307,7 @@ class CpuEngine(Engine):
     def place(self, alpha: FloatArray) -> None:
         """Take over ``alpha`` of the samples held here; G and the dual in float64."""
         self.state.place(alpha)
-        self._refresh()
+        self.steps.refresh()
 
     # -- the bias ------------------------------------------------------------------------------------
     def sums(self) -> FloatArray:
@@ -347,24 +349,10 @@ class CpuEngine(Engine):
         self.best_bias()
 
     # -- certify -------------------------------------------------------------------------------------
-    def _refresh(self, here: IntArray | None = None) -> None:
-        """Recompute G and the dual from alpha; only the rows of the samples ``here`` if given."""
-        state, steps = self.state, self.steps
-        state.take_scores(self._exact_scores(here), here)
-        if here is None:
-            steps.proof.saw_all()
-        elif steps.watch is not None:
-            steps.proof.add(steps.watch.length()[None])
-        if steps.watch is not None:
-            steps.watch.see_all()
-
-    def _exact_scores(self, here: IntArray | None) -> FloatArray:
-        """Scores of the samples ``here`` in float64; of all samples held here if None."""
-        return self.steps.proof.scores(here)
-
     @timed("proof")
     def prove(self) -> Certificate:
-        self._refresh(None if self.options.free_bias else self.steps.proof.undecided())
+        if not self.state.is_exact:
+            self.steps.refresh(None if self.options.free_bias else self.steps.proof.undecided())
         return self.certificate()
 
     @timed("proof")

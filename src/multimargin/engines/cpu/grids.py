@@ -21,9 +21,6 @@ from ...system.typing import Data
 
 LARGEST = 32767  # the integers of a grid lie in ±LARGEST
 _SAMPLE = 4096  # values looked at before all are
-_PROBE = 64  # of these, the values that each candidate must pass first
-_TINY = 1e-15  # with their inverses: the sizes of values whose squares stay within float32
-_DIVISORS = 64  # the smallest value of the sample is at most this many scales
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,8 @@ class Grid:
     def find(cls, X: Data, team: Team = SOLO) -> Self | None:
         """The coarsest grid that all values of ``X`` are on, those of the whole team, or None."""
         values = _values(X)
-        scale = 1.0 if np.issubdtype(values.dtype, np.integer) else _scale(_sample(values, team))
+        whole = values.dtype.kind in "iub"
+        scale = 1.0 if whole else _core.grid_scale(_sample(values, team))
         if scale is None:
             return None
         limits = [limit for limit in team.collect(_range(values, scale)) if limit is not None]
@@ -130,29 +128,3 @@ def _sample(values: np.ndarray, team: Team) -> np.ndarray:
     shard = Shard(len(values), team)
     at = np.arange(0, shard.n, max(1, shard.n // _SAMPLE), dtype=np.int64)[: 2 * _SAMPLE]
     return shard.take(at, values[shard.mine(at)[1]])
-
-
-def _scale(sample: np.ndarray) -> float | None:
-    """The largest scale that fits a sample of values: 1 for whole numbers, or a part of the smallest."""
-    sizes = np.abs(sample[sample != 0])
-    if not len(sizes) or _core.grid_range(sizes, 1.0) is not None:
-        return 1.0
-    smallest, largest = float(sizes.min()), float(sizes.max())
-    if smallest < _TINY or largest > 1 / _TINY:
-        return None
-    probe = np.ascontiguousarray(sizes[:: max(1, len(sizes) // _PROBE)])
-    rounding = 4 * float(np.finfo(sample.dtype).eps)
-    for divisor in range(1, _DIVISORS + 1):
-        scale = _rounded(smallest / divisor, rounding)
-        if largest > scale * LARGEST:
-            return None
-        if _core.grid_range(probe, scale) is not None and _core.grid_range(sizes, scale) is not None:
-            return scale
-    return None
-
-
-def _rounded(scale: float, rounding: float) -> float:
-    """The scale that was meant: the inverse of a whole number, if that is what it is but for ``rounding``."""
-    inverse = round(1 / scale)
-    close = inverse > 0 and abs(scale * inverse - 1) < rounding
-    return 1 / inverse if close else scale

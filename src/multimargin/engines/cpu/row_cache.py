@@ -50,6 +50,11 @@ class RowCache:
     def __len__(self) -> int:
         return int(np.count_nonzero(self._sample >= 0))
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether no slot was ever reserved."""
+        return self._touched == 0
+
     def __contains__(self, sample: int) -> bool:
         return bool(self._slot[sample] >= 0)
 

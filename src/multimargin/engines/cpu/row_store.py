@@ -47,6 +47,8 @@ class RowStore:
         found = np.flatnonzero(slots >= 0)
         if len(found):
             yield self.kept, slots[found], found
+        if len(found) == len(ids):
+            return
         missing = np.flatnonzero(slots < 0)
         stay = missing if keep is None else missing[keep[missing]]
         pass_by = missing[:0] if keep is None else missing[~keep[missing]]
@@ -56,9 +58,11 @@ class RowStore:
             self._fill(ids[which], self.kept, at)
             self.cache.publish(ids[which], at)
             yield self.kept, at, which
-        passing = min(at_once, self.budget.passing_rows)
         pass_by = np.concatenate([stay[room:], pass_by])
-        if len(pass_by) and not len(self._passing):
+        if not len(pass_by):
+            return
+        passing = min(at_once, self.budget.passing_rows)
+        if not len(self._passing):
             self._passing = np.empty((passing, self.width), dtype=self.values.row_dtype)
         for which in chunks(pass_by, passing):
             at = np.arange(len(which), dtype=np.int64)
@@ -67,8 +71,9 @@ class RowStore:
 
     def load(self, ids: IntArray) -> IntArray:
         """Compute the rows of ``ids`` and keep what fits; their slots, -1 for those that do not."""
-        for _ in self.visit(ids):
-            pass
+        if len(ids):
+            for _ in self.visit(ids):
+                pass
         return self.cache.peek(ids)
 
     @timed("kernel rows")
@@ -95,14 +100,18 @@ class RowStore:
         """Kernel values of ``ids`` against some samples held here, by their numbers; nothing is kept."""
         return self.values.against(ids, here)
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether rows are as good as float64 ones."""
+        return self.values.exact and self.values.dtype == np.float64
+
     def _exact(self, slots: IntArray) -> bool:
         """Whether the rows in ``slots`` are all there and as good as float64 ones."""
-        values = self.values
-        return bool(values.exact and values.dtype == np.float64 and slots.min(initial=0) >= 0)
+        return self.is_exact and bool(slots.min(initial=0) >= 0)
 
     def diagonal(self) -> FloatArray:
         """K_ii of the samples of this process without the offset, in float64."""
-        if self.values.guests is not None:
+        if self.values.guests is not None or not self.is_exact or self.cache.is_untouched:
             return self.values.diagonal()
         every = np.arange(self.n)
         slots = self.cache.peek(every)

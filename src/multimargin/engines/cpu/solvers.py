@@ -167,15 +167,15 @@ class Solvers:
                 return self._sweeps(inner, block, eps, inner.max_sweeps)[0]
             alpha, G = block.alpha.copy(), block.G.copy()
             memory = self.blocks.budget.finisher_bytes
-            finish = inner.finish.within(self.work - self._work_at_finish, memory)
-            cheap = _VISITS // len(block.W)
+            cheap, since = _VISITS // len(block.W), self.work - self._work_at_finish
             some, most = max(inner.max_sweeps // 3, cheap), max(inner.max_sweeps, cheap)
-            fits, leap = finish.fits(block, eps), self._leap_in(block)
-            if some < most and not fits and leap is None:
+            leap = self._leap_in(block)
+            if some < most and leap is None and not inner.finish.within(since, memory).fits(block, eps):
                 return self._sweeps(inner, block, eps, most)[0]
             updates, done = self._sweeps(inner, block, eps, some)
             if done or block.late():
                 return updates
+            finish = inner.finish.within(since, memory)
             fits = finish.fits(block, eps)
             if not fits and leap is None:
                 return updates

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -24,14 +23,6 @@ from .guests import Guests
 from .shrinking import Shrinking
 
 _VALUES_AT_ONCE = 1 << 20  # of alpha, in temporary arrays
-
-
-class _Lists(NamedTuple):
-    """The support vectors of all processes by their ids; samples held here by their numbers."""
-
-    support: IntArray
-    own: IntArray  # support vectors held here
-    rest: IntArray  # the other samples held here
 
 
 def rows_not_zero(A: FloatArray) -> np.ndarray:
@@ -63,6 +54,7 @@ class State:
         self.ridge = self.problem.ridge(task.C)
         self.G = self.bias - self.problem.target(task.y)  # at alpha = 0; see ``take_scores``
         self.dual = 0.0
+        self.is_exact = False  # whether all rows of G were computed from alpha as it is, in float64
         self.shrinking = Shrinking(shard, options.shrinking)
         self._psi, self._gain = np.zeros(shard.count), np.zeros(shard.count)
         self._here = slice(shard.first, shard.first + shard.count)
@@ -75,20 +67,23 @@ class State:
     def _find_support(self) -> None:
         self._is_support = np.zeros(self.n, dtype=bool)  # every process knows all support vectors
         self._is_support[self.team.join(self.shard.first + np.flatnonzero(rows_not_zero(self.alpha)))] = True
-        self._lists: _Lists | None = None  # until they are asked for: they cost a look at all samples
-
-    def _listed(self) -> _Lists:
-        if self._lists is None:
-            support, is_support = np.flatnonzero(self._is_support), self._is_support[self._here]
-            own = support if self.shard.alone else np.flatnonzero(is_support)
-            rest = ~is_support if self._part is None else ~(is_support | self.task.left_out)
-            self._lists = _Lists(support, own, np.flatnonzero(rest))
-        return self._lists
+        self._support: IntArray | None = None  # until it is asked for: it costs a look at all samples
 
     @property
     def support(self) -> IntArray:
         """The support vectors of all processes, ascending."""
-        return self._listed().support
+        if self._support is None:
+            self._support = self._is_support.nonzero()[0]
+        return self._support
+
+    def _own(self) -> IntArray:
+        """The support vectors held here, by their numbers."""
+        return self.support if self.shard.alone else np.flatnonzero(self.is_support_here)
+
+    def _rest(self) -> IntArray:
+        """The other samples held here that take part."""
+        has_weight = self.is_support_here
+        return np.flatnonzero(~(has_weight if self._part is None else has_weight | self.task.left_out))
 
     @property
     def n_support(self) -> int:
@@ -111,7 +106,7 @@ class State:
 
     def unsettled(self, reach: float) -> IntArray:
         """Support vectors that are off their bounds, or less than ``reach`` from leaving them."""
-        own = self._listed().own
+        own = self._own()
         free = own[~self.problem.settled(self.rows().take(own), reach)]
         return self.team.join(np.asarray(self.shard.first + free))
 
@@ -182,7 +177,7 @@ class State:
                 return found
         ids = self._part
         if among not in ("all", "near"):
-            ids = {"support": self._listed().own, "rest": self._listed().rest}[among]
+            ids = {"support": self._own, "rest": self._rest}[among]()
         found = self._select(ids, k, rank, stop, above, even, seen)
         if among == "near":
             self.shrinking.saw_all((self._psi == 0) & ~self._is_support[self._here])
@@ -208,19 +203,19 @@ class State:
             self._measure(ids)
         at = slice(None) if ids is None else ids
         psi, gain, y = self._psi[at], self._gain[at], self.y[at]
-        closeness = self.problem.closeness
-        value = psi / self.problem.kappa if stop == "psi" else closeness(psi, gain, self.C[at])
+        closeness, kappa = self.problem.closeness, self.problem.kappa
+        value = closeness(psi, gain, self.C[at]) if stop != "psi" else psi if kappa == 1.0 else psi / kappa
+        largest, gap = float(value.max(initial=0.0)), float(gain.sum()) if ids is self._part else math.nan
+        if self.shard.alone and largest <= above:  # most fits end here
+            return Selection(np.empty(0, dtype=np.int64), largest, gap, 0)
         score = np.where(value > above, psi if rank == "psi" else gain, -1.0)
         among = self._ids if ids is None else self.shard.first + ids
-        looks = self.team.join(
-            np.array([[value.max(initial=0.0), gain.sum(), np.count_nonzero(score > 0)]]),
-            [1] * self.team.size,
-        )
+        looks = self.team.join(np.array([[largest, gap, np.count_nonzero(score > 0)]]), [1] * self.team.size)
         most = int(looks[:, 2].max())
         return Selection(
             self._evenly(among, score, y, k, most) if even else self.team.top(among, score, k, most),
             float(looks[:, 0].max()),
-            float(looks[:, 1].sum()) if ids is self._part else math.nan,
+            float(looks[:, 1].sum()),
             int(looks[:, 2].sum()),
         )
 
@@ -258,24 +253,27 @@ class State:
     # -- changes -------------------------------------------------------------------------------------
     def take_over(self, W: IntArray, alpha: FloatArray) -> None:
         """Give the samples ``W`` new rows of alpha; G and the dual follow elsewhere."""
+        self.is_exact = False
         places, own = self.shard.mine(W)
         self.alpha[own] = alpha[places]
         now = rows_not_zero(alpha)
         if not np.array_equal(now, self._is_support[W]):
             self._is_support[W] = now
-            self._lists = None
+            self._support = None
 
     def take_over_part(
         self, own: IntArray, alpha: FloatArray, moved: IntArray, is_support: np.ndarray
     ) -> None:
         """The same for samples held here, by their numbers; ``moved`` are all that moved in any process."""
+        self.is_exact = False
         self.alpha[own] = alpha
         if not np.array_equal(is_support, self._is_support[moved]):
             self._is_support[moved] = is_support
-            self._lists = None
+            self._support = None
 
     def place(self, alpha: FloatArray) -> None:
         """Take over ``alpha`` of the samples held here; ``take_scores`` must follow."""
+        self.is_exact = False
         self.alpha = alpha
         self._find_support()
 
@@ -288,6 +286,7 @@ class State:
         if self.team.max(float(not np.isfinite(S).all())):
             check_dual(self.task, math.nan, 0.0)
         dual = 0.0
+        self.is_exact = False
         if here is None:
             self.G = S
         else:
@@ -316,6 +315,7 @@ class State:
 
     def shift(self, change: FloatArray) -> None:
         """Add ``change`` to the bias."""
+        self.is_exact = False
         self.bias = self.bias + change
         self.G += change
         self.dual += float(change @ self.sums())
@@ -344,7 +344,7 @@ class State:
 
     def found(self) -> Found:
         """See ``Engine.found``."""
-        ids, own, _ = self._listed()
+        ids, own = self.support, self._own()
         loss = self.problem.loss(self.scores(own) + self.bias, self.y[own], np.ones(len(own)))
         intercept = self.bias + self.task.offset * self.sums()
         return Found(ids, self.coefficients(ids), self.shard.take(ids, loss), intercept)

@@ -45,6 +45,10 @@ class Steps:
         moved = np.flatnonzero(rows_not_zero(delta))
         if not len(moved):
             return False
+        if self._is_sooner_recomputed(block, len(moved)):
+            state.take_over(W, block.alpha)
+            self.refresh()
+            return True
         self._change_dual(_gain(block.G, old[1], delta))
         if self.watch is not None:
             worst = state.largest_psi(W)
@@ -82,6 +86,33 @@ class Steps:
         self.proof.add(rows[:, :m])
         state.take_over_part(part.here, part.alpha, ids, rows[:, m] > 0)
         return True
+
+    def _is_sooner_recomputed(self, block: Block, moved: int) -> bool:
+        """Whether to compute G from alpha rather than from the steps: then a proof need not.
+
+        It takes rows of the whole kernel matrix that are exact, and costs about the same if most of the
+        support vectors have moved.
+        """
+        whole = block.K is self.rows.kept and not isinstance(block, StoreBlock)
+        if not (whole and self.rows.is_exact):
+            return False
+        return 2 * moved > int(np.count_nonzero(rows_not_zero(block.alpha)))
+
+    def refresh(self, here: IntArray | None = None) -> None:
+        """Recompute G and the dual from alpha; only the rows of the samples ``here`` if given."""
+        state, watch, proof = self.state, self.watch, self.proof
+        state.take_scores(self._exact_scores(here), here)
+        if here is None:
+            proof.saw_all()
+            state.is_exact = True
+        elif watch is not None:
+            proof.add(watch.length()[None])
+        if watch is not None:
+            watch.see_all()
+
+    def _exact_scores(self, here: IntArray | None) -> FloatArray:
+        """Scores of the samples ``here`` in float64; of all samples held here if None."""
+        return self.proof.scores(here)
 
     def _change_dual(self, change: float) -> None:
         state = self.state

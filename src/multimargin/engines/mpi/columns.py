@@ -81,11 +81,6 @@ class ColumnsEngine(CpuEngine):
         block = Block(W, K, diagonal, *self.state.named(W))
         return block if whole else SharedBlock(**vars(block), exchange=partial(self.team.join, counts=counts))
 
-    # -- certify -------------------------------------------------------------------------------------
-    def _exact_scores(self, here: IntArray | None) -> FloatArray:
-        mine = np.array_split(self.state.support, self.team.size)[self.team.rank]
-        return self.team.sum(self.rows.scores(mine, self.state.alpha[mine], here))
-
     def counts(self) -> Counts:
         one = super().counts()
         rows, hits, evictions = self.team.sum(np.array(one[:3])).astype(int).tolist()
@@ -112,6 +107,10 @@ class ColumnSteps(Steps):
             with self.rows.values.one_blas_thread():
                 _core.update_gradient(change, store, slots, delta[mine[which]], self.n_threads)
         self.state.G += self._team.sum(change)
+
+    def _exact_scores(self, here: IntArray | None) -> FloatArray:
+        mine = np.array_split(self.state.support, self._team.size)[self._team.rank]
+        return self._team.sum(self.rows.scores(mine, self.state.alpha[mine], here))
 
 
 def _whole(task: Task) -> Task:

@@ -22,6 +22,13 @@ KernelOperands check_operands(const KernelSpec& spec, const Samples& a, const Sa
   return {spec, a, b};
 }
 
+// Whether ids are 0, 1, ..., n - 1.
+bool are_all(const Ids& ids, Index n) {
+  bool all = length(ids) == n;
+  for (Index k = 0; k < length(ids) && all; ++k) all = ids.data()[k] == k;
+  return all;
+}
+
 // out may be any matrix with contiguous rows, for instance some columns of a wider one.
 void block(const KernelSpec& spec, const Samples& a, const Ids& a_ids, const Samples& b, Index b_begin, Index b_end,
            const WritableKernelRows& out, const Ids& out_rows, int n_threads) {
@@ -34,8 +41,11 @@ void block(const KernelSpec& spec, const Samples& a, const Ids& a_ids, const Sam
   require(length(out, 1) >= b_end - b_begin, "out has too few columns");
   require(out.stride(1) == 1 || length(out, 1) <= 1, "the rows of out must be contiguous");
   checked_threads(n_threads);
+  const Index n = a.n();
+  const bool square = &a == &b && b_begin == 0 && b_end == n && n > 0 && are_all(a_ids, n) && are_all(out_rows, n);
   with_stored_dtype(out, [&]<class Out>(std::type_identity<Out>) {
     const OutRows<Out> rows{static_cast<Out*>(out.data()), out.stride(0), out_rows.data()};
+    if (square) return kernel_square<Out>(operands, rows.data, rows.stride, n_threads);
     kernel_block<Out>(operands, a_ids.data(), length(a_ids), b_begin, b_end, rows, n_threads);
   });
 }

@@ -139,6 +139,13 @@ auto range_on_grid(const AnyVector& x, double scale) {
   });
 }
 
+auto scale_of_grid(const AnyVector& x) {
+  nb::gil_scoped_release released;
+  return with_dtype(x, kDataTypes, [&]<class T>(std::type_identity<T>) {
+    return grid_scale(static_cast<const T*>(x.data()), length(x));
+  });
+}
+
 template <class S>
 void convert_to_grid(const AnyVector& x, double scale, const Array<S, 1>& out) {
   nb::gil_scoped_release released;
@@ -183,6 +190,8 @@ void bind_samples(nb::module_& m) {
   m.def("binary", &make_dense_binary, "X"_a.noconvert(), "scale"_a, "Samples (n, d): `scale` if X is not 0, else 0.");
   bind_indexed<std::int32_t>(m);
   bind_indexed<std::int64_t>(m);
+  m.def("grid_scale", &scale_of_grid, "x"_a.noconvert(),
+        "The largest scale of which a sample of values may be small integers, else None.");
   m.def("grid_range", &range_on_grid, "x"_a.noconvert(), "scale"_a,
         "Smallest and largest integer and 0, if all x are integers times scale, else None.");
 }

@@ -140,6 +140,10 @@ class KernelTiles {
   AlignedBuffer<Out> values_, b_scale_;
 };
 
+// What values of a result of type Out are computed in.
+template <class Out>
+using ValueOf = std::conditional_t<std::is_same_v<Out, Fixed16>, float, Out>;
+
 // Rows of a result matrix, chosen in any order.
 template <class Out>
 struct OutRows {
@@ -148,32 +152,71 @@ struct OutRows {
   const Index* rows;  // the k-th result goes to row rows[k]
 };
 
+// The tile of columns from..to-1, row k to row_of(k), in the type of the result.
+template <class Raw, class Out, class RowOf>
+void store_tile(KernelTiles<Raw, ValueOf<Out>>& tiles, Index rows, Index from, Index to, RowOf row_of) {
+  if constexpr (std::is_same_v<ValueOf<Out>, Out>) {
+    tiles.evaluate(from, to, row_of);
+  } else {
+    const auto* values = tiles.evaluate(from, to);
+    for (Index k = 0; k < rows; ++k) store_row(values + k * tiles.row_stride(), to - from, row_of(k));
+  }
+}
+
 // out row k [j - begin] = K(ids[k], j) for k < q, begin <= j < end, on n_threads threads.
 template <class Raw, class Out>
 void kernel_block_as(const KernelOperands& operands, const Index* ids, Index q, Index begin, Index end,
                      OutRows<Out> out, int n_threads) {
-  using Value = std::conditional_t<std::is_same_v<Out, Fixed16>, float, Out>;
   const TileShape shape = operands.b.tile_shape(q, end - begin, true);
   const Index chunks = (q + shape.rows - 1) / shape.rows;
   const Index strips = (end - begin + shape.columns - 1) / shape.columns;
   const double flops = operands.b.value_flops(operands.a) * static_cast<double>(q) * static_cast<double>(end - begin);
   operands.b.pack(n_threads);
   parallel_tasks(chunks * strips, worthwhile_threads(n_threads, flops), [&] {
-    return [&, tiles = KernelTiles<Raw, Value>(operands), loaded = Index{-1}](Index task) mutable {
-      const Index chunk = task / strips, first = chunk * shape.rows;
-      if (chunk != loaded) tiles.load(ids + first, std::min(shape.rows, q - first));
+    return [&, tiles = KernelTiles<Raw, ValueOf<Out>>(operands), loaded = Index{-1}](Index task) mutable {
+      const Index chunk = task / strips, first = chunk * shape.rows, rows = std::min(shape.rows, q - first);
+      if (chunk != loaded) tiles.load(ids + first, rows);
       loaded = chunk;
       const Index from = begin + task % strips * shape.columns, to = std::min(from + shape.columns, end);
       auto row_of = [&](Index k) { return out.data + out.rows[first + k] * out.stride + (from - begin); };
-      if constexpr (std::is_same_v<Value, Out>) {
-        tiles.evaluate(from, to, row_of);
-      } else {
-        const Value* values = tiles.evaluate(from, to);
-        for (Index k = 0; k < std::min(shape.rows, q - first); ++k)
-          store_row(values + k * tiles.row_stride(), to - from, row_of(k));
+      store_tile<Raw, Out>(tiles, rows, from, to, row_of);
+    };
+  });
+}
+
+// out[i, j] = out[j, i] for the rows begin..end-1 and the columns from `end` on.
+template <class Out>
+void mirror_rows(Out* out, Index stride, Index begin, Index end, Index n) {
+  constexpr Index width = 16;  // columns at a time: their rows stay in the first-level cache
+  for (Index first = end; first < n; first += width)
+    for (Index i = begin; i < end; ++i)
+      for (Index j = first; j < std::min(first + width, n); ++j) out[i * stride + j] = out[j * stride + i];
+}
+
+// out[i, j] = K(i, j) between all samples: K is symmetric, so that half of the values are copies.
+template <class Raw, class Out>
+void kernel_square_as(const KernelOperands& operands, Out* out, Index stride, int n_threads) {
+  const Index n = operands.a.n();
+  const TileShape shape = operands.b.tile_shape(n, n, true);
+  const Index chunks = (n + shape.rows - 1) / shape.rows;
+  const double flops = 0.5 * operands.b.value_flops(operands.a) * static_cast<double>(n) * static_cast<double>(n);
+  const int threads = worthwhile_threads(n_threads, flops);
+  std::vector<Index> ids(n);
+  std::iota(ids.begin(), ids.end(), Index{0});
+  operands.b.pack(n_threads);
+  parallel_tasks(chunks, threads, [&] {
+    return [&, tiles = KernelTiles<Raw, ValueOf<Out>>(operands)](Index task) mutable {
+      const Index first = (chunks - 1 - task) * shape.rows;  // the longest rows first
+      const Index last = std::min(first + shape.rows, n);
+      tiles.load(ids.data() + first, last - first);
+      for (Index from = 0; from < last; from += shape.columns) {
+        auto row_of = [&](Index k) { return out + (first + k) * stride + from; };
+        store_tile<Raw, Out>(tiles, last - first, from, std::min(from + shape.columns, last), row_of);
       }
     };
   });
+  const int copying = worthwhile_threads(threads, static_cast<double>(n) * static_cast<double>(n));
+  parallel_ranges(n, shape.rows, copying, [&](Index begin, Index end) { mirror_rows(out, stride, begin, end, n); });
 }
 
 template <class Out>
@@ -182,6 +225,13 @@ void kernel_block(const KernelOperands& operands, const Index* ids, Index q, Ind
   if (q == 0 || begin == end) return;
   with_raw_type(operands, [&]<class Raw>(std::type_identity<Raw>) {
     kernel_block_as<Raw, Out>(operands, ids, q, begin, end, out, n_threads);
+  });
+}
+
+template <class Out>
+void kernel_square(const KernelOperands& operands, Out* out, Index stride, int n_threads) {
+  with_raw_type(operands, [&]<class Raw>(std::type_identity<Raw>) {
+    kernel_square_as<Raw, Out>(operands, out, stride, n_threads);
   });
 }
 

@@ -46,6 +46,40 @@ std::optional<std::pair<double, double>> grid_range(const T* x, Index count, dou
   return std::pair{low, high};
 }
 
+// The largest integer of a grid.
+inline constexpr double kLargestInteger = 32767;
+
+// The scale that was meant: the inverse of a whole number, if that is what it is but for the rounding of values.
+template <class T>
+double rounded_scale(double scale) {
+  const double inverse = std::nearbyint(1 / scale);
+  return inverse > 0 && std::fabs(scale * inverse - 1) < grid_tolerance<T> ? 1 / inverse : scale;
+}
+
+// The largest scale that fits a sample of values: 1 for whole numbers, or a part of the smallest; nothing if there is
+// none. A candidate must fit some of the values before it is compared with all.
+template <class T>
+std::optional<double> grid_scale(const T* x, Index count) {
+  constexpr double tiny = 1e-15;  // with its inverse: the sizes of values whose squares stay within float32
+  constexpr Index some = 64, divisors = 64;  // the smallest value of the sample is at most so many scales
+  std::vector<T> sizes;
+  for (Index i = 0; i < count; ++i)
+    if (x[i] != 0) sizes.push_back(std::fabs(x[i]));
+  const auto total = std::ssize(sizes);
+  if (grid_range(sizes.data(), total, 1.0)) return 1.0;
+  const auto [low, high] = std::minmax_element(sizes.begin(), sizes.end());
+  const double smallest = *low, largest = *high;
+  if (smallest < tiny || largest > 1 / tiny) return std::nullopt;
+  std::vector<T> probe;
+  for (Index i = 0; i < total; i += std::max<Index>(1, total / some)) probe.push_back(sizes[i]);
+  for (Index divisor = 1; divisor <= divisors; ++divisor) {
+    const double scale = rounded_scale<T>(smallest / static_cast<double>(divisor));
+    if (largest > scale * kLargestInteger) return std::nullopt;
+    if (grid_range(probe.data(), std::ssize(probe), scale) && grid_range(sizes.data(), total, scale)) return scale;
+  }
+  return std::nullopt;
+}
+
 // out[i] = round(x[i] / scale); the range must have been checked.
 template <class T, class S>
 MULTIMARGIN_CLONES void to_grid(const T* x, Index count, double scale, S* out) {
