@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_digits
 
-from multimargin import KernelSVC, KernelSVCCV, LinearSVC, datasets, kernels
+from multimargin import KernelSVC, KernelSVCCV, LinearSVC, LinearSVCCV, datasets, kernels
 from multimargin.datasets import Scaling
 from multimargin.files import onnx_model
 

@@ -18,7 +18,7 @@ from sklearn.metrics.pairwise import chi2_kernel
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold
 
 import multimargin
-from multimargin import Decomposition, KernelSVC, KernelSVCCV, LinearSVC, kernels, load
+from multimargin import Decomposition, KernelSVC, KernelSVCCV, LinearSVC, LinearSVCCV, kernels, load
 from multimargin.datasets import Scaling
 from multimargin.files.archive import read, write
 from multimargin.files.tree import decode, encode
