@@ -222,6 +222,11 @@ class NativeValues(KernelValues):
         return self._layout.work(self._features)
 
     @property
+    def rounding(self) -> float:
+        """A bound of the error of values in [0, 1] by the rounding of distances, in units of 2⁻²⁴."""
+        return self._layout.rounding
+
+    @property
     def rows_at_once(self) -> int:
         values = self.shard.largest * (self._features + work.KERNEL_VALUE)
         return max(1, int(work.KERNEL_ROWS_CALL / values))

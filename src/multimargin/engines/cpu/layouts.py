@@ -32,6 +32,7 @@ from .precision import (
     SCORE_ERROR,
     centre_of,
     dense_reach,
+    float32_difference_error,
     float32_score_error,
     float32_suffices,
     sparse_reach,
@@ -39,6 +40,7 @@ from .precision import (
 )
 
 DIRECT_FEATURES = 32  # up to here direct differences are as fast as products
+_SINGLE_FEATURES = 128  # up to here direct differences in float32 are faster than products in float64
 # A sparse matrix and its transpose take some 16 bytes an entry: here a byte for every feature costs less.
 _DENSE_SHARE = 1 / 8
 _BINARY_SHARE = 1 / 50  # here one line of bytes stands for many entries, so more memory buys more speed
@@ -62,6 +64,7 @@ class Layout:
     dtype: np.dtype[Any]  # of the values
     center: FloatArray | None = None  # subtracted from every row (shift-invariant kernels)
     grid: Grid | None = None  # of "integer" and "binary"
+    reach: float = math.inf  # of the training data about the centre (``precision.py``), if it was needed
 
     @classmethod
     def plan(cls, kernel: Kernel, X: Data, dtype: str, team: Team = SOLO) -> Layout:
@@ -105,13 +108,23 @@ class Layout:
         reach = dense_reach(kernel, X, center, team)
         if not reach <= FLOAT64_REACH:
             return cls(kernel, "direct", _FLOAT64)
-        layout = cls(kernel, "direct" if direct else "product", _FLOAT32, center)
-        return layout if single and float32_suffices(kernel, reach, direct) else layout.in_float64()
+        form = "direct" if direct or _differences_pay(kernel, reach, X.shape[1], single) else "product"
+        layout = cls(kernel, form, _FLOAT32, center, reach=reach)
+        return layout if single and float32_suffices(kernel, reach, form == "direct") else layout.in_float64()
 
     @property
     def exact(self) -> bool:
         """Whether pair values are as good as float64 ones."""
         return self.grid is not None or self.form.startswith("sparse") or self.dtype == np.float64
+
+    @property
+    def rounding(self) -> float:
+        """A bound of the error of kernel values in [0, 1] by the rounding of distances, in units of 2⁻²⁴."""
+        if self.exact:
+            return 0.0
+        if self.form != "direct" or self.kernel.native != "rbf" or self.center is None:
+            return math.inf
+        return float32_difference_error(self.reach, len(self.center))
 
     def describe(self) -> str:
         """A few words for the trace."""
@@ -135,10 +148,13 @@ class Layout:
     def in_float64(self) -> Layout:
         """The same layout with pair values of float64 accuracy.
 
-        Differences of float64 values need no centre, which would round them.
+        Differences of float64 values need no centre, which would round them. With many features they take
+        longer than products, which are as good within ``FLOAT64_REACH``.
         """
         if self.exact:
             return self
+        if self.kernel.native == "rbf" and self.center is not None and len(self.center) > DIRECT_FEATURES:
+            return replace(self, form="product", dtype=_FLOAT64)
         return replace(self, dtype=_FLOAT64, center=None if self.form == "direct" else self.center)
 
     def widened(self) -> Layout | None:
@@ -242,6 +258,13 @@ class _Stored:
         No process of a team then needs more than one process would for all samples.
         """
         return copies * self.of <= max(_SMALL_BYTES, _MOST_TIMES * self.nbytes)
+
+
+def _differences_pay(kernel: Kernel, reach: float, features: int, single: bool) -> bool:
+    """Whether float32 would do for differences but not for products, and so saves products in float64."""
+    if not single or features > _SINGLE_FEATURES or float32_suffices(kernel, reach, direct=False):
+        return False
+    return float32_suffices(kernel, reach, direct=True)
 
 
 def _fast(X: Data, team: Team) -> bool:

@@ -47,6 +47,19 @@ def float32_suffices(kernel: Kernel, reach: float, direct: bool) -> bool:
     return reach <= (_FLOAT32_DIFFERENCES[str(kernel.native)] if direct else _FLOAT32_PRODUCTS)
 
 
+def float32_difference_error(reach: float, features: int) -> float:
+    """A bound of what differences in float32 change an RBF kernel value by, in units of u = 2⁻²⁴.
+
+    With norms up to R, rounded values and differences change the difference of two samples by 4uR at most,
+    and the sum of its squares rounds ``features`` + 2 times. So g changes by at most
+
+        8u √(g reach) + (features + 2) u g,
+
+    up to u². The most that this does to exp(-g) is at √g exp(-g) = 0.43 and at g exp(-g) = 0.37.
+    """
+    return 4.0 * math.sqrt(reach) + 0.4 * (features + 3)
+
+
 def float32_score_error(reach: float, direct: bool, coef: FloatArray) -> float:
     """A bound of the error of scores Σ_i K(x, sv_i) coef_i whose kernel values are computed in float32.
 

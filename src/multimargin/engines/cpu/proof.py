@@ -32,6 +32,7 @@ from .watch import Watch
 
 _UNIT = 2.0**-24  # u
 # ε: the roundings of the argument of exp (x e^-x is below 0.37), of exp and of the result are 5 u at most.
+# What the rounding of distances adds is known to the layout.
 _VALUE_ERROR = 16 * _UNIT
 _FIXED_POINT_ERROR = 0.5 / 65535
 _AT_ONCE = 4096  # samples of other processes: messages do not grow with n
@@ -150,6 +151,7 @@ def value_error(values: KernelValues) -> float:
     """A bound of the error of a kernel value in the rows that the loop uses; infinite if none is known."""
     bounded = between_0_and_1(values.task)
     single = values.dtype == np.float32  # else all rows are as cheap
-    if not (bounded and single and isinstance(values, NativeValues) and values.exact):
+    if not (bounded and single and isinstance(values, NativeValues)):
         return math.inf
-    return _VALUE_ERROR + (_FIXED_POINT_ERROR if values.row_dtype == FIXED_POINT else 0.0)
+    stored = _FIXED_POINT_ERROR if values.row_dtype == FIXED_POINT else 0.0
+    return _VALUE_ERROR + _UNIT * values.rounding + stored

@@ -156,10 +156,11 @@ class IntegerSamples final : public Samples,
     return packed_.data();
   }
 
-  // Features whose lines stay in the first-level cache while all rows pass over them.
+  // Features whose lines stay in a core's own cache while all rows pass over them. It is the second level: a line has
+  // so many uses that its way from there does not show, and every stretch costs a pass over the sums.
   Index cached_stretch() const {
-    constexpr Index first_level_bytes = 24 << 10;
-    return std::min(d(), first_level_bytes / line_bytes_ * format_.group);
+    constexpr Index own_cache_bytes = 128 << 10;
+    return std::min(d(), own_cache_bytes / line_bytes_ * format_.group);
   }
 
   const S* x_;
