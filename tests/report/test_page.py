@@ -62,7 +62,9 @@ def words_of(page):
 
 
 # -- structure ------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["digits", "alone", "stopped", "search", "machines", "linear search", "iris", "many"])
+@pytest.mark.parametrize(
+    "name", ["digits", "alone", "stopped", "search", "machines", "linear search", "iris", "many"]
+)
 def test_the_structure_is_sound(pages, name):
     tree = Tree(text_of(pages[name][0]))
     ids = [attributes["id"] for _, attributes, _ in tree.seen if "id" in attributes]
