@@ -124,6 +124,7 @@ class DescentOptions:
         width: float = ...,
         faces: bool = False,
         spans: bool = False,
+        partners: bool = False,
         n_threads: int = 1,
         seconds: float = ...,
     ) -> None: ...

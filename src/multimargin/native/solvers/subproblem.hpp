@@ -47,6 +47,7 @@ struct DescentOptions {
   double width;  // variables that a change of G by this much could move take part
   bool faces;    // conjugate gradients over the free variables between sweeps (face.hpp)
   bool spans;    // steps over what the sweeps did, between them (span_step.hpp)
+  bool partners;  // steps of two samples (partners.hpp)
   int n_threads;
   double seconds;  // ends about when so much time has passed
 
