@@ -24,7 +24,7 @@ def test_same_optimum_with_far_fewer_updates(machine, dtype, share):
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_the_optimum_is_the_oracles(machine):
-    case = Case(machine)
+    case = Case(machine, n=40)
     case.descend(partners=True, eps=1e-7)
     best = solve(case.K, case.y, case.C, machine)[0]
     assert case.check() == pytest.approx(certify(case.K, case.y, best, case.C, machine).dual, rel=1e-8)

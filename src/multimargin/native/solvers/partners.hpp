@@ -83,13 +83,14 @@ class Partners {
   static constexpr Index kIdle = 256;    // updates without searches after a trial that failed
   // Of K_ii: what rounding of kernel values leaves of a small curvature.
   static constexpr double kLeast = std::is_same_v<T, Fixed16> ? 2e-4 : 1e-6;
-  // The dual must fall by so much of what samples alone would achieve in the same time. In the blocks of small problems
-  // steps of two are worth more than that, because others do not undo them. In the others a search takes longer, and
-  // most rounds need few updates.
+  // The dual must fall by so much of what samples alone would achieve in the same time. Steps of two
+  // are worth more than that, because others do not undo them. Kernel values are fixed-point numbers if the problem is
+  // large and not hard: a search takes longer then, and gains less.
   static constexpr bool kSmall = std::is_same_v<T, double>;
-  static constexpr double kEnough = kSmall ? 0.6 : 1.0;
+  static constexpr bool kFixed = std::is_same_v<T, Fixed16>;
+  static constexpr double kEnough = kFixed ? 1.0 : 0.6;
   // In the time of a multiply-add: looking at a candidate, solving one row.
-  static constexpr Index kWorkOfCandidate = kSmall ? 10 : 20, kWorkOfUpdate = 800;
+  static constexpr Index kWorkOfCandidate = kFixed ? 20 : 10, kWorkOfUpdate = 800;
 
   // Lists the samples with weight that would leave a class if gradients changed by reach_.
   void list(const Subproblem<T>& b, const Variables& variables, Index& work) {
@@ -177,7 +178,7 @@ class Partners {
     both_work_ += step * (found.j < 0 ? 1.0 : 2.0) + static_cast<double>(kWorkOfCandidate * found.seen);
     if (++searches_ < kTrial) return;
     if (both_ * alone_work_ >= kEnough * alone_ * both_work_) {
-      wait_ = std::max(kIdle, wait_ / 2);
+      wait_ = kIdle;
     } else {
       idle_ = wait_;
       wait_ *= 2;
