@@ -82,7 +82,8 @@ def test_a_fit_with_them_is_certified_and_repeatable(machine, n_classes):
     X = rng.normal(size=(n_classes, 5))[y] + rng.normal(size=(300, 5))
     solver = Decomposition(Growing(), CoordinateDescent(partners=True))
     first, model = (
-        KernelSVC(machine, C=30.0, gamma=0.05, bias="none", solver=solver, tol=1e-4).fit(X, y) for _ in range(2)
+        KernelSVC(machine, C=30.0, gamma=0.05, bias="none", solver=solver, tol=1e-4).fit(X, y)
+        for _ in range(2)
     )
     np.testing.assert_array_equal(first.dual_coef_, model.dual_coef_)
     K, alpha = kernel_matrix("rbf", X, gamma=0.05), np.zeros((300, n_classes))

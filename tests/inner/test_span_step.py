@@ -10,6 +10,7 @@ from multimargin.inner import CoordinateDescent
 from multimargin.problems import PROBLEMS
 from multimargin.working_set import Growing
 
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("machine", MACHINES)
 def test_same_optimum_with_far_fewer_updates(machine, dtype):

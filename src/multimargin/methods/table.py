@@ -64,9 +64,7 @@ _MORE = replace(
 )
 _MOST = replace(_BOX, working_set=Growing(start=1024, share=1.0, least=512, everyone=0.95), inner_floor=0.5)
 VARIANTS: dict[tuple[str, str], Decomposition] = {
-    ("auto", "weston-watkins"): replace(
-        _BOX, inner=replace(_DESCENT, spans=True, partners=True), leap=True
-    ),
+    ("auto", "weston-watkins"): replace(_BOX, inner=replace(_DESCENT, spans=True, partners=True), leap=True),
     ("auto", "lee-lin-wahba"): _MOST,
     ("auto", "msvm2"): _MOST,
     ("auto", "one-vs-rest"): replace(_MORE, leap=True),

@@ -1,16 +1,16 @@
 // Steps of two samples at once between two classes.
 //
 // A wide kernel is nearly constant: whatever moves weight of one sample from class s to class r changes the scores of
-// all samples alike, and they answer by moving back. If sample j moves as much weight from r to s as sample i moves from
-// s to r, the sums of both classes stay, and the dual is nearly flat along the step, which can be long:
+// all samples alike, and they answer by moving back. If sample j moves as much weight from r to s as sample i moves
+// from s to r, the sums of both classes stay, and the dual is nearly flat along the step, which can be long:
 //
 //     alpha_ir += t,  alpha_is -= t,  alpha_jr -= t,  alpha_js += t,
 //     slope  G_ir - G_is - G_jr + G_js,   curvature  2 (K_ii + K_jj - 2 K_ij)   instead of   2 K_ii  for i alone.
 //
-// As in SMO with second order information, i is given, and j is the partner with which the dual falls most. Looking for
-// it takes as long as a step or longer. It goes on while the dual falls by enough for that; if not, samples move alone
-// for some time, and for twice as long if the next trial fails too. Blocks of large problems, most of which are solved by
-// one or two updates per sample, begin with updates of single samples.
+// As in SMO with second order information, i is given, and j is the partner with which the dual falls most. Looking
+// for it takes as long as a step or longer. It goes on while the dual falls by enough for that; if not, samples move
+// alone for some time, and for twice as long if the next trial fails too. Blocks of large problems, most of which are
+// solved by one or two updates per sample, begin with updates of single samples.
 #pragma once
 
 #include "base/reduce.hpp"
