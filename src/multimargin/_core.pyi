@@ -126,6 +126,7 @@ class DescentOptions:
         width: float = ...,
         faces: bool = False,
         spans: bool = False,
+        partners: bool = False,
         n_threads: int = 1,
         seconds: float = ...,
     ) -> None: ...

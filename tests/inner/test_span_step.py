@@ -2,50 +2,21 @@
 
 import numpy as np
 import pytest
-from oracle import assert_feasible, certify, kernel_matrix, one_hot, solve
+from creeping_block import MACHINES, Case, M
+from oracle import assert_feasible, certify, kernel_matrix, solve
 
-from multimargin import Decomposition, KernelSVC, _core
+from multimargin import Decomposition, KernelSVC
 from multimargin.inner import CoordinateDescent
 from multimargin.problems import PROBLEMS
 from multimargin.working_set import Growing
-
-M = 4
-MACHINES = ("crammer-singer", "weston-watkins")
-
-
-class Case:
-    """Overlapping clusters under a smooth kernel, so that sweeps creep."""
-
-    def __init__(self, machine, dtype=np.float64, n=120, gamma=0.1):
-        rng = np.random.default_rng(0)
-        self.machine = machine
-        self.y = rng.integers(M, size=n).astype(np.int32)
-        X = rng.normal(size=(M, 3))[self.y] + 0.7 * rng.normal(size=(n, 3))
-        self.K = kernel_matrix("rbf", X, gamma=gamma).astype(dtype)
-        self.C = 20.0 * rng.uniform(0.3, 3.0, n)
-        self.alpha, self.G = np.zeros((n, M)), -one_hot(self.y, M)
-
-    def descend(self, spans, eps=1e-4, sweeps=100_000, width=np.inf):
-        """Returns sweeps, updates, violation."""
-        options = _core.DescentOptions(eps=eps, max_sweeps=sweeps, seed=1, width=width, spans=spans)
-        arrays = self.K, np.diag(self.K).astype(np.float64), self.G, self.alpha, self.y, self.C
-        room = np.empty(2 * self.K.size, dtype=self.K.dtype)
-        return _core.coordinate_descent(self.machine, *arrays, options, room)[:3]
-
-    def check(self):
-        """Feasible, and the gradient is that of alpha; the dual."""
-        assert_feasible(self.alpha, self.y, self.C, machine=self.machine)
-        K = self.K.astype(np.float64)
-        np.testing.assert_allclose(self.G, K @ self.alpha - one_hot(self.y, M), atol=1e-9)
-        return certify(K, self.y, self.alpha, self.C, self.machine).dual
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("machine", MACHINES)
 def test_same_optimum_with_far_fewer_updates(machine, dtype):
     plain, case = Case(machine, dtype), Case(machine, dtype)
-    _, many, _ = plain.descend(False)
-    _, few, violation = case.descend(True)
+    _, many, _ = plain.descend(spans=False)
+    _, few, violation = case.descend(spans=True)
     assert violation <= 1e-4
     assert few < 0.6 * many
     assert case.check() == pytest.approx(plain.check(), rel=1e-6)
@@ -54,7 +25,7 @@ def test_same_optimum_with_far_fewer_updates(machine, dtype):
 @pytest.mark.parametrize("machine", MACHINES)
 def test_the_optimum_is_the_oracles(machine):
     case = Case(machine)
-    case.descend(True, eps=1e-7)
+    case.descend(spans=True, eps=1e-7)
     best = solve(case.K, case.y, case.C, machine)[0]
     assert case.check() == pytest.approx(certify(case.K, case.y, best, case.C, machine).dual, rel=1e-8)
 
@@ -65,7 +36,7 @@ def test_cut_short_it_is_feasible_and_lower(machine, sweeps):
     case = Case(machine)
     duals = []
     for _ in range(6):
-        case.descend(True, sweeps=sweeps)
+        case.descend(spans=True, sweeps=sweeps)
         duals.append(case.check())
     assert np.diff(duals).max() <= 1e-9 * abs(duals[-1])
 
@@ -74,11 +45,11 @@ def test_cut_short_it_is_feasible_and_lower(machine, sweeps):
 @pytest.mark.parametrize("machine", MACHINES)
 def test_pairs_that_are_not_listed_stay(machine, width):
     case = Case(machine)
-    case.descend(False, sweeps=20)
+    case.descend(spans=False, sweeps=20)
     before, alpha, G = case.check(), case.alpha.copy(), case.G.copy()
     listed = PROBLEMS[machine](M).listed(alpha, G, case.y, width)
     assert 0.2 < listed.mean() < 0.9
-    case.descend(True, eps=1e-6, sweeps=200, width=width)
+    case.descend(spans=True, eps=1e-6, sweeps=200, width=width)
     assert certify(case.K, case.y, case.alpha, case.C, machine).dual < before
     assert_feasible(case.alpha, case.y, case.C, machine=machine)
     np.testing.assert_array_equal(case.alpha[~listed], alpha[~listed])
@@ -90,7 +61,7 @@ def test_rounding_errors_do_not_grow(machine):
     """Near the optimum of a nearly singular kernel, sweeps move by little more than rounding errors."""
     case = Case(machine, gamma=1e-3)
     for _ in range(20):
-        case.descend(True, eps=1e-9, sweeps=500)
+        case.descend(spans=True, eps=1e-9, sweeps=500)
         case.check()
 
 

@@ -211,8 +211,8 @@ def test_interrupted_inside_it_keeps_a_feasible_model(monkeypatch):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            # Without leaps and steps over faces and spans, which would solve this without it.
-            inner = replace(METHODS["auto"].inner, faces=False, spans=False)
+            # Without leaps, partners and steps over faces and spans, which would solve this without it.
+            inner = replace(METHODS["auto"].inner, faces=False, spans=False, partners=False)
             solver = replace(METHODS["auto"], inner=inner, leap=False)
             model = KernelSVC(C=1000.0, gamma=1e-3, tol=1e-5, solver=solver, on_interrupt="keep").fit(X, y)
     finally:

@@ -50,6 +50,10 @@ class CoordinateDescent(InnerSolver):
     spans : bool
         Between sweeps, a step to the minimum over what they did and the last such step; of crammer-singer and
         weston-watkins only. This only accelerates: the numpy engine does without it.
+    partners : bool
+        An update may move two samples between two classes, as in SMO, if that lowers the objective enough for
+        the search; of crammer-singer and weston-watkins only. This only accelerates: the numpy engine does
+        without it.
     finish : Finisher or None
         If a third of the sweeps (more for small blocks) does not suffice, this solves what is undecided,
         provided that it takes no longer than all updates since it was used last, and sweeps follow. This only
@@ -80,6 +84,7 @@ class CoordinateDescent(InnerSolver):
     reach: float | None = None
     faces: bool = False
     spans: bool = False
+    partners: bool = False
     finish: Finisher | None = None
 
     def __post_init__(self) -> None:

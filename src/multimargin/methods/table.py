@@ -42,7 +42,7 @@ METHODS: dict[str, Decomposition] = {
     # The fastest we know: all support vectors at once, exact coordinate descent in stages.
     "auto": Decomposition(
         Growing(share=0.5),
-        replace(_DESCENT, spans=True, finish=InteriorPoint()),
+        replace(_DESCENT, spans=True, partners=True, finish=InteriorPoint()),
         inner_share=0.1,
         inner_floor=0.7,
         polish=100,
@@ -64,7 +64,7 @@ _MORE = replace(
 )
 _MOST = replace(_BOX, working_set=Growing(start=1024, share=1.0, least=512, everyone=0.95), inner_floor=0.5)
 VARIANTS: dict[tuple[str, str], Decomposition] = {
-    ("auto", "weston-watkins"): replace(_BOX, inner=replace(_DESCENT, spans=True), leap=True),
+    ("auto", "weston-watkins"): replace(_BOX, inner=replace(_DESCENT, spans=True, partners=True), leap=True),
     ("auto", "lee-lin-wahba"): _MOST,
     ("auto", "msvm2"): _MOST,
     ("auto", "one-vs-rest"): replace(_MORE, leap=True),

@@ -246,6 +246,7 @@ class Solvers:
             relax=inner.relax,
             faces=inner.faces,
             spans=inner.spans,
+            partners=inner.partners,
             n_threads=self.options.n_threads,
             **rest,
         )

@@ -38,6 +38,14 @@ MULTIMARGIN_CLONES void add_scaled(const T* __restrict row, Index n, double fact
   for (Index j = 0; j < n; ++j) sum[j] += by * stored_value<S>(row[j]);
 }
 
+// sum[j] += a0 row0[j] + a1 row1[j], in the precision of the sum.
+template <class T, class S>
+MULTIMARGIN_CLONES void add_two_rows(const T* __restrict row0, const T* __restrict row1, double a0, double a1, Index n,
+                                     S* __restrict sum) {
+  const S b0 = static_cast<S>(a0 * kStoredUnit<T>), b1 = static_cast<S>(a1 * kStoredUnit<T>);
+  for (Index j = 0; j < n; ++j) sum[j] += b0 * stored_value<S>(row0[j]) + b1 * stored_value<S>(row1[j]);
+}
+
 // sum[j] += a0 row0[j] + ... + a3 row3[j], in double.
 template <class T>
 MULTIMARGIN_CLONES void add_four_rows(const T* __restrict row0, const T* __restrict row1, const T* __restrict row2,

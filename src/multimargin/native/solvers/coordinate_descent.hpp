@@ -8,6 +8,7 @@
 #include "solvers/face.hpp"
 #include "solvers/lane_scan.hpp"
 #include "solvers/listed_variables.hpp"
+#include "solvers/partners.hpp"
 #include "solvers/span_step.hpp"
 #include "solvers/subproblem.hpp"
 
@@ -29,6 +30,7 @@ using namespace machines;
 //
 // With `faces`, sweeps alternate with conjugate gradients over the free variables (face.hpp), as soon as those take no
 // longer than the sweeps since the last. With `spans`, they alternate with steps over what they did (span_step.hpp).
+// With `partners`, an update may move two samples (partners.hpp).
 template <class Machine, class T, class Real>
 class CoordinateDescent {
  public:
@@ -46,6 +48,7 @@ class CoordinateDescent {
 
   DescentResult run() {
     if (std::is_same_v<Real, float>) scan_.emplace(b_.C, variables_);
+    if (o_.partners) partners_.emplace(b_.q, b_.m);
     DescentResult result{.violation = largest_violation()};
     double threshold = o_.staged ? std::max(o_.eps, 0.5 * result.violation) : o_.eps;
     while (result.violation > o_.eps && result.sweeps < o_.max_sweeps && !is_over(result)) {
@@ -85,6 +88,7 @@ class CoordinateDescent {
   Index stage(double threshold, Index few, Index last, DescentResult& result) {
     order_.resize(b_.q);
     std::iota(order_.begin(), order_.end(), Index{0});
+    if (partners_) partners_->begin_stage(threshold);
     const Index first = sweep(threshold, result);
     Index updates = first;
     while (updates > few && result.sweeps < last && !is_over(result)) updates = sweep(threshold, result);
@@ -136,14 +140,21 @@ class CoordinateDescent {
     return updates;
   }
 
-  // The one-sample solve of the row that violation() has read.
+  // A step of two samples, or the one-sample solve of the row that violation() has read.
   bool update(Index i, Index& work) {
     const Index count = variables_.count(i);
     const double *G = row_.data(), *alpha = G + b_.m;
     double* next = row_.data() + 2 * b_.m;
+    if (const Index j = partners_ ? partners_->step(b_, variables_, machine_, i, G, alpha, work) : -1; j >= 0) {
+      if (scan_) scan_->refresh(variables_, i), scan_->refresh(variables_, j);
+      work += kWorkOfUpdate;
+      interrupt_.poll(4 * b_.q);
+      return true;
+    }
     if (!solve_row(machine_, G, alpha, b_.diag[i], variables_.own(i), b_.C[i], count, next)) return false;
     const Index written = variables_.write(i, next);
     if (scan_) scan_->refresh(variables_, i);
+    if (partners_) partners_->follow(b_, variables_, i);
     work += kWorkOfUpdate + written;
     interrupt_.poll(written);
     return true;
@@ -157,6 +168,7 @@ class CoordinateDescent {
   Variables variables_;
   FaceSteps<Machine, T> face_;
   SpanStep<Machine, T, Real> span_;
+  std::optional<Partners<Machine, T, Real>> partners_;  // if samples may move in twos
   std::optional<LaneScan<Machine, Variables>> scan_;  // if rows are listed
   std::vector<Index> order_;  // rows to visit or to update
   std::vector<double> row_;   // of one sample: gradient, alpha, new alpha

@@ -58,8 +58,18 @@ class ListedVariables {
   double value(Index i, Index c) const { return variables_[samples_[i].first + c].alpha; }
   std::int32_t gradient_place(Index i, Index c) const { return variables_[samples_[i].first + c].at; }
 
-  // Class of the sample's variable c.
+  Index class_size(Index r) const { return classes_[r].size; }  // samples that have the class listed
+
+  // Class of the sample's variable c; the sample's variable of class r, or -1.
   Index label(Index i, Index c) const { return variables_[samples_[i].first + c].r; }
+  MULTIMARGIN_INLINE Index find(Index i, Index r) const {
+    const Sample& s = samples_[i];
+    if (s.count == b_.m) return r;
+    const Variable* variable = variables_.data() + s.first;
+    for (Index c = 0; c < s.count; ++c)
+      if (variable[c].r == r) return c;
+    return -1;
+  }
 
   // Gradient and values of the variables of sample i.
   MULTIMARGIN_INLINE void read(Index i, double* G, double* alpha) const {
@@ -107,6 +117,21 @@ class ListedVariables {
     return work;
   }
 
+  // The same for two samples at once.
+  Index write_two(Index i, const double* alpha, Index j, const double* other) {
+    if (!classes_.front().whole) return write(i, alpha) + write(j, other);
+    Variable *first = variables_.data() + samples_[i].first, *second = variables_.data() + samples_[j].first;
+    Index work = 0;
+    for (Index r = 0; r < b_.m; ++r) {
+      const double a = alpha[r] - first[r].alpha, b = other[r] - second[r].alpha;
+      if (a == 0.0 && b == 0.0) continue;
+      first[r].alpha = alpha[r], second[r].alpha = other[r];
+      add_two_rows(whole_row(i), whole_row(j), a, b, classes_[r].size, G_.data() + classes_[r].first);
+      work += 2 * classes_[r].size;
+    }
+    return work;
+  }
+
   // Gives the variables of sample i the values alpha; the gradient follows by add_to_gradient.
   void place(Index i, const double* alpha) {
     const Sample& s = samples_[i];
@@ -119,6 +144,7 @@ class ListedVariables {
     for (const Variable& variable : variables_) out[variable.at] = variable.alpha;
   }
   std::vector<Real>& gradient() { return G_; }
+  const std::vector<Real>& gradient() const { return G_; }
 
   // What `values`, in the same order, has of sample i.
   void read_values(Index i, const std::vector<double>& values, double* out) const {

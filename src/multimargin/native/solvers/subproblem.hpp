@@ -45,8 +45,9 @@ struct DescentOptions {
   bool staged;   // begin with the largest violations and lower the threshold stage by stage
   double relax;  // factor of every step: 1 is the exact solve, less than 2 still descends
   double width;  // variables that a change of G by this much could move take part
-  bool faces;    // conjugate gradients over the free variables between sweeps (face.hpp)
-  bool spans;    // steps over what the sweeps did, between them (span_step.hpp)
+  bool faces;     // conjugate gradients over the free variables between sweeps (face.hpp)
+  bool spans;     // steps over what the sweeps did, between them (span_step.hpp)
+  bool partners;  // steps of two samples (partners.hpp)
   int n_threads;
   double seconds;  // ends about when so much time has passed
 
