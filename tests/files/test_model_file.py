@@ -23,6 +23,7 @@ from multimargin.datasets import Scaling
 from multimargin.files.archive import read, write
 from multimargin.files.tree import decode, encode
 from multimargin.inner import CoordinateDescent
+from multimargin.selection.calibration import Isotonic, Sigmoid
 from multimargin.working_set import Gain
 
 STORED = Path(__file__).resolve().parents[1] / "reference"
@@ -85,7 +86,9 @@ def equal(a, b):
         return equal(a.get_state(), b.get_state())
     if isinstance(a, float):
         return np.float64(a).tobytes() == np.float64(b).tobytes() or (a != a and b != b)
-    return a == b if not isinstance(a, KernelSVC) else equal(a.__getstate__(), b.__getstate__())
+    if isinstance(a, KernelSVC | LinearSVC):
+        return equal(a.__getstate__(), b.__getstate__())
+    return equal(vars(a), vars(b)) if isinstance(a, Sigmoid | Isotonic) else a == b
 
 
 @pytest.mark.parametrize("mmap", [False, True])
