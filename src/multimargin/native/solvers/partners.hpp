@@ -29,7 +29,7 @@ class Partners {
   using Variables = ListedVariables<Machine, T, Real>;
 
   // For blocks of q samples and m classes.
-  Partners(Index q, Index m) : of_(m), row_(2 * m), idle_(kSmall ? 0 : q), wait_(kSmall ? kIdle : q) {}
+  Partners(Index q, Index m) : of_(m), row_(2 * m), idle_(kFirst * q), wait_(kSmall ? kIdle : q) {}
 
   // The samples above `threshold` are to be updated from now on.
   void begin_stage(double threshold) {
@@ -89,6 +89,7 @@ class Partners {
   static constexpr bool kSmall = std::is_same_v<T, double>;
   static constexpr bool kFixed = std::is_same_v<T, Fixed16>;
   static constexpr double kEnough = kFixed ? 1.0 : 0.6;
+  static constexpr Index kFirst = kSmall ? 0 : kFixed ? 4 : 1;  // updates per sample before the first search
   // In the time of a multiply-add: looking at a candidate, solving one row.
   static constexpr Index kWorkOfCandidate = kFixed ? 20 : 10, kWorkOfUpdate = 800;
 
