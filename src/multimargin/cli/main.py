@@ -18,6 +18,7 @@ from .letters import translated
 DONE, FAILED, USAGE, NOT_CONVERGED, INTERRUPTED = 0, 1, 2, 3, 130
 
 COMMANDS = {
+    "demo": "show in one screen what the package does",
     "train": "train a model on a data file",
     "predict": "predict the labels of a data file; accuracy if it has labels",
     "info": "say what a model file holds",

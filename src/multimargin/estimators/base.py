@@ -18,12 +18,12 @@ from ..run.progress import Progress
 from ..solution import Certified
 from ..system.team import SOLO, Team
 from ..system.typing import FloatArray, IntArray, LabelArray
-from ..system.versions import DOCUMENTATION
 from ..system.warn import warn_user
 from .callbacks import CallbackSupportMixin, SklearnCallbacks, callback_context
 from .costs import check_weights
 from .exporting import ExportedModel
 from .keywords import ForeignKeywords
+from .notebook import NotebookMixin
 from .reporting import ReportMixin
 from .states import from_plain, to_plain
 from .storing import StoredModel
@@ -50,6 +50,7 @@ class MachineClassifier(
     StoredModel,
     ExportedModel,
     ReportMixin,
+    NotebookMixin,
     ForeignKeywords,
     CallbackSupportMixin,
     ClassifierMixin,
@@ -68,8 +69,6 @@ class MachineClassifier(
     callback: Callable[..., object] | None
     on_interrupt: str
     classes_: np.ndarray
-    _doc_link_module = "multimargin"  # of the representation in notebooks
-    _doc_link_template = DOCUMENTATION
     _not_stored: ClassVar[frozenset[str]] = frozenset()  # attributes that are not stored
 
     def _rows(self, y: np.ndarray, sample_weight: Any, team: Team = SOLO) -> Rows:

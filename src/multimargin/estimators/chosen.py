@@ -17,12 +17,15 @@ from .exporting import ExportedModel
 from .fold_model import Scorer, evaluate
 from .kernel_svc import KernelSVC
 from .keywords import ForeignKeywords
+from .notebook import NotebookMixin
 from .reporting import ReportMixin
 from .samples import new_data
 from .storing import StoredModel
 
 
-class ChosenModel(StoredModel, ExportedModel, ReportMixin, ForeignKeywords, ClassifierMixin, BaseEstimator):
+class ChosenModel(
+    StoredModel, ExportedModel, ReportMixin, NotebookMixin, ForeignKeywords, ClassifierMixin, BaseEstimator
+):
     """The base of ``KernelSVCCV``: what it does with the best point once that is fitted."""
 
     scoring: Any

@@ -158,6 +158,13 @@ def _linear(machine: LinearSVC) -> dict[str, Any]:
 
 
 # -- what all have ----------------------------------------------------------------------------------------
+def certificate_of(model: Any) -> Certificate | None:
+    """The certificate of a model, of a search that of its best machine; None if there is none."""
+    machine = getattr(model, "best_estimator_", None) if isinstance(model, CrossValidation) else model
+    kernel = getattr(machine, "_kernel", None)
+    return _certificate(machine, kernel is None or _semidefinite(kernel))
+
+
 def _certificate(machine: Any, semidefinite: bool) -> Certificate | None:
     if not hasattr(machine, "duality_gap_"):
         return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from .card import card
 from .page import page
 from .subject import Certificate, Grid, Judged, Subject, Support, Suspect, Weights
 
-__all__ = ["Certificate", "Grid", "Judged", "Subject", "Support", "Suspect", "Weights", "page"]
+__all__ = ["Certificate", "Grid", "Judged", "Subject", "Support", "Suspect", "Weights", "card", "page"]

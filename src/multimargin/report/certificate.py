@@ -23,13 +23,18 @@ def certificate(subject: Subject) -> Html:
     )
 
 
+def verdict(proof: Certificate) -> tuple[str, str]:
+    """Whether a fit converged, in a word or two, and the status as a sentence."""
+    said = str(proof.status).removeprefix("converged: ")
+    return "Converged" if proof.status.converged else "Not converged", said[0].upper() + said[1:]
+
+
 def _words(proof: Certificate) -> list[Html]:
     share = relative_gap(proof.gap, proof.primal)
     primal, bound = apart(proof.primal, -proof.dual)
-    state = tag("strong", "Converged." if proof.status.converged else "Not converged.")
     kind = "status good" if proof.status.converged else "status wrong"
-    said = str(proof.status).removeprefix("converged: ")
-    parts = [paragraph(state, " ", said[0].upper() + said[1:], kind=kind)]
+    word, said = verdict(proof)
+    parts = [paragraph(tag("strong", f"{word}."), " ", said, kind=kind)]
     parts += [
         paragraph(
             "A fit looks for the model with the smallest objective: a penalty on large weights plus C "
@@ -119,8 +124,9 @@ def key_numbers(subject: Subject, judged: Html | None) -> Html:
     tiles = []
     proof = subject.certificate
     if proof is not None:
-        word = "Converged" if proof.status.converged else "Not converged"
-        tiles += [tile("Fit", tag("span", word, class_="good" if proof.status.converged else "wrong"))]
+        tiles += [
+            tile("Fit", tag("span", verdict(proof)[0], class_="good" if proof.status.converged else "wrong"))
+        ]
         share = relative_gap(proof.gap, proof.primal)
         if math.isfinite(share):
             tiles += [tile("Relative duality gap", number(share, percent(share)))]
