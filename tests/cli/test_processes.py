@@ -167,6 +167,29 @@ def test_ctrl_c_ends_a_fit_with_130_and_keeps_the_old_model(folder):
 
 @posix
 @pytest.mark.slow
+def test_ctrl_c_while_modules_are_imported_is_an_interrupt(folder):
+    """Extension modules make ``ImportError`` of it: in the datetime that NumPy imports, for example."""
+    code = (
+        "import importlib, os, signal, sys\n"
+        "from multimargin.cli import main\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'numpy':\n"
+        "            try:\n"
+        "                os.kill(os.getpid(), signal.SIGINT)\n"
+        "                importlib.import_module('re')\n"
+        "            except KeyboardInterrupt:\n"
+        "                raise ImportError('the C-extensions failed') from None\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "sys.exit(main(['train', 'digits.libsvm']))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 130, done.stderr
+    assert done.stderr == "multimargin train: interrupted\n"
+
+
+@posix
+@pytest.mark.slow
 def test_ctrl_c_can_keep_the_model(folder):
     terminal = Terminal(folder, *LONG, "--keep-interrupted")
     terminal.until("violation")

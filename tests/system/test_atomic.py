@@ -5,6 +5,7 @@
 
 import errno
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -117,6 +118,18 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(path, monkeypatch, mos
         write(path, NEW)
     assert os.listdir(path.parent) == [path.name]
     assert path.read_bytes() == OLD
+
+
+def test_an_error_names_the_file_that_was_asked_for(path, tmp_path):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match=re.escape(str(path))), replacing(path):
+        full()
+    missing = tmp_path / "no" / "such"
+    with pytest.raises(FileNotFoundError) as caught, replacing(missing):
+        pass
+    assert caught.value.filename == str(missing)
 
 
 @pytest.mark.parametrize("name", ["fsync", "replace"])

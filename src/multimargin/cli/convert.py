@@ -5,6 +5,7 @@ Convert DATA to the format of OUT, which the end of its name says, or --to. Bund
   multimargin convert demo:digits digits.libsvm
   multimargin convert table.csv table.npz --label species
   multimargin convert digits.libsvm train.libsvm.gz --rows 0:1400
+  multimargin convert digits.libsvm digits.npy --labels-to digits.labels.npy
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--shuffle", type=int, metavar="SEED", help="shuffle the rows first, with this seed")
     parser.add_argument("--scale", choices=SCALES, help="scale the features, by all rows")
+    parser.add_argument(
+        "--labels-to", metavar="FILE", help="write the labels to an .npy file of their own, as .npy data need"
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="show nothing but errors")
     parser.add_argument("--threads", dest="n_threads", type=int, metavar="N", help="threads that read text")
     add_data_options(parser)
@@ -38,8 +42,12 @@ def run(args: argparse.Namespace) -> int:
 
     from .. import datasets
     from . import data as files
+    from .fitting import check_target
 
     rows = _slice(args.rows)
+    for target in (args.out, args.labels_to):
+        if target not in ("-", None):
+            check_target(target, "output file")
     data = files.load(args, args.data)
     X, y = data.X, data.y
     if args.scale is not None:
@@ -48,7 +56,11 @@ def run(args: argparse.Namespace) -> int:
         order = np.random.default_rng(args.shuffle).permutation(X.shape[0])
         X, y = X[order], None if y is None else y[order]
     X, y = X[rows], None if y is None else y[rows]
-    datasets.save(args.out, X, y, format=args.to, feature_names=data.feature_names)
+    if args.labels_to is not None:
+        files.needed_labels(data)
+        files.save_labels(args.labels_to, y)
+    apart = y if args.labels_to is None else None
+    datasets.save(args.out, X, apart, format=args.to, feature_names=data.feature_names)
     if not args.quiet:
         kind = "sparse " if hasattr(X, "indptr") else ""
         said = "no labels" if y is None else f"{len(np.unique(y))} classes"

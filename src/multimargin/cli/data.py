@@ -13,7 +13,7 @@ DEMOS = {"digits": "load_digits", "iris": "load_iris", "wine": "load_wine", "can
 def load(args: argparse.Namespace, path: str, *, features: int | None = None, team: Any = None) -> Any:
     """The data of a file (a ``Dataset``), of a bundled set, or of one process's part of a file."""
     if path.startswith("demo:"):
-        return demo(path)
+        return demo(path, args)
     from .. import datasets
 
     options = {
@@ -38,18 +38,42 @@ def _label(args: argparse.Namespace) -> str | int | bool | None:
     return given
 
 
-def demo(path: str) -> Any:
+def demo(path: str, args: argparse.Namespace) -> Any:
     """A data set that comes with scikit-learn, in the smallest type that holds it."""
+    name = path.partition(":")[2]
+    if name not in DEMOS:
+        raise UsageError(f"there are no bundled data {name!r}: use demo:{', demo:'.join(DEMOS)}")
+    usual: dict[str, Any] = {
+        "format": "auto",
+        "label": None,
+        "labels": None,
+        "features": None,
+        "type": "auto",
+    }
+    usual |= {"zero_based": False, "one_based": False}
+    for option, value in usual.items():
+        if getattr(args, option, value) != value:
+            raise UsageError(f"--{option.replace('_', '-')} is about data files, and {path} is none")
     from sklearn import datasets as bundled
 
     from ..files.dataset import Dataset
 
-    name = path.partition(":")[2]
-    if name not in DEMOS:
-        raise UsageError(f"there are no bundled data {name!r}: use demo:{', demo:'.join(DEMOS)}")
     found = getattr(bundled, DEMOS[name])()
     X = found.data.astype("uint8") if name == "digits" else found.data
-    return Dataset(X, found.target, [str(each) for each in found.feature_names], path)
+    y = None if args.no_labels else found.target
+    return Dataset(X, y, [str(each) for each in found.feature_names], path)
+
+
+def save_labels(out: str, labels: Any) -> None:
+    """Write labels in NumPy's .npy format, which --labels reads."""
+    from pathlib import Path
+
+    import numpy as np
+
+    from ..system.atomic import replacing
+
+    with replacing(Path(out)) as file:
+        np.save(file, labels.astype(str) if labels.dtype == object else labels, allow_pickle=False)
 
 
 def needed_labels(data: Any) -> Any:

@@ -66,13 +66,15 @@ def model_name(data: str) -> str:
     return f"{name.split('.')[0] or name}.mm"
 
 
-def check_target(target: str) -> None:
-    """Raise before a fit rather than after it if its model cannot be written."""
+def check_target(target: str, what: str = "model file") -> None:
+    """Raise before the work rather than after it if its result cannot be written."""
     from pathlib import Path
 
     from ..system.atomic import prepare
 
-    prepare(Path(target), "model file")
+    path = Path(target)
+    if what == "model file" or not path.exists() or path.is_file():  # others may be devices and pipes
+        prepare(path, what)
 
 
 def certificate(model: Any) -> dict[str, Any]:

@@ -70,6 +70,11 @@ def _for_people(told: dict[str, Any]) -> dict[str, Any]:
         rows["support_vectors_by_class"] = " ".join(map(str, rows["support_vectors_by_class"].tolist()[:20]))
     if "status" in rows:
         rows["status"] = Status[rows["status"]]
+    for name, value in rows.items():
+        if isinstance(value, float):
+            rows[name] = f"{value:.4g}"
+    if "best_params" in rows:
+        rows["best_params"] = ", ".join(f"{name}={value}" for name, value in rows["best_params"].items())
     rows["size"] = f"{rows.pop('bytes') / 1e6:.3f} MB"
     rows["scaling"] = rows["scaling"] or "none"
     return {name.replace("_", " "): value for name, value in rows.items()} | {"parameters": given}

@@ -23,6 +23,7 @@ _REFUSED = {
     "-p": "-p of svm-train is not an option here: there is no regression",
     "-v": "-v of svm-train is not an option here: 'multimargin cv --folds N' cross-validates",
 }
+_SHRINKING = "-h of svm-train is --help here: --no-shrinking looks at all samples in every step"
 _WEIGHT = re.compile(r"-w(.+)")
 
 
@@ -32,6 +33,9 @@ def translated(command: str, words: Sequence[str]) -> list[str]:
         return list(words)
     found: list[str] = []
     rest = iter(words)
+    for place, word in enumerate(words):
+        if word == "-h" and words[place + 1 : place + 2] in (["0"], ["1"]):
+            raise ValueError(_SHRINKING)
     for word in rest:
         if word == "--":
             return [*found, word, *rest]
@@ -52,6 +56,31 @@ def translated(command: str, words: Sequence[str]) -> list[str]:
         else:
             found.append(word)
     return found
+
+
+def lists_last(words: Sequence[str], flags: Sequence[str]) -> list[str]:
+    """The words with options of several values last, so that a MODEL behind the values is none of them.
+
+    Examples
+    --------
+    >>> lists_last(["data", "--C", "1", "10", "model", "-q"], ["--C"])
+    ['data', 'model', '-q', '--C', '1', '10']
+    """
+    before: list[str] = []
+    lists: list[str] = []
+    taking = False
+    for word in words:
+        taking = word in flags or (taking and _is_value(word))
+        (lists if taking else before).append(word)
+    return before + lists
+
+
+def _is_value(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return word in ("scale", "auto")
+    return True
 
 
 def _next(words: object, letter: str) -> str:

@@ -11,9 +11,10 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
-from .letters import translated
+from .interrupts import Interrupts
+from .letters import lists_last, translated
 
 DONE, FAILED, USAGE, NOT_CONVERGED, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -38,9 +39,17 @@ exit codes: 0 done, 1 error, 2 usage, 3 not converged, 130 interrupted
 """
 
 
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, and where the options are explained."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with the exit code of wrong usage."""
+        self.exit(USAGE, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+
+
 def top_parser() -> argparse.ArgumentParser:
     """The parser that knows the names of the commands."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="multimargin",
         description="Exact multiclass kernel SVMs with a certificate of optimality.",
         epilog=_EPILOG,
@@ -56,7 +65,7 @@ def top_parser() -> argparse.ArgumentParser:
 def parser_of(command: str) -> argparse.ArgumentParser:
     """The parser of one command."""
     module = import_module(f".{command}", __package__)
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=f"multimargin {command}",
         description=(module.__doc__ or "").partition("\n\n")[2],
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -75,6 +84,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser = parser_of(given[0])
         try:
             words = translated(given[0], given[1:])
+            if given[0] == "tune":
+                words = lists_last(words, ("--C", "--gamma"))
         except ValueError as error:
             parser.error(str(error))
         return guarded(parser.parse_intermixed_args(words))
@@ -93,8 +104,9 @@ def guarded(args: argparse.Namespace) -> int:
     """Run the command; an error is one line on stderr, and a reader that has gone is no error."""
     import warnings
 
+    heard = Interrupts(wanted=not on_ranks(args))
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), heard:
             warnings.showwarning = _show_warning  # type: ignore[assignment]
             code = int(args.run(args))
         sys.stdout.flush()
@@ -111,8 +123,16 @@ def guarded(args: argparse.Namespace) -> int:
     except Exception as error:
         if args.debug:
             raise
+        if heard.any:
+            say(args.command, "interrupted")
+            return INTERRUPTED
         say(args.command, f"error: {described(error)}")
         return FAILED
+
+
+def on_ranks(args: argparse.Namespace) -> bool:
+    """Whether the options ask for the processes of an MPI run."""
+    return getattr(args, "engine", "") == "mpi" or getattr(args, "solver", "") == "pdasmc"
 
 
 class UsageError(Exception):

@@ -161,7 +161,7 @@ def add_data_options(parser: Any, labels: bool = True) -> None:
     )
     if labels:
         group.add_argument("--label", metavar="COLUMN", help="column of the labels, by name or number from 0")
-        group.add_argument("--labels", metavar="FILE", help="file with the labels, of .npy data")
+        group.add_argument("--labels", metavar="FILE", help=".npy file with the labels, of .npy data")
     group.add_argument("--no-labels", action="store_true", help="the file has no labels")
     group.add_argument("--features", type=int, metavar="N", help="number of features, for LIBSVM's format")
     based = group.add_mutually_exclusive_group()

@@ -39,7 +39,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run this command."""
     from .. import load
+    from .fitting import check_target
 
+    if args.out != "-":
+        check_target(args.out, "output file")
     model = load(args.model, mmap=args.mmap)
     last = model[-1] if hasattr(model, "named_steps") else model
     getattr(last, "best_estimator_", last).n_threads = args.n_threads
@@ -54,9 +57,7 @@ def run(args: argparse.Namespace) -> int:
     if args.proba:
         import numpy as np
 
-        from ..selection.temperature import log_probabilities
-
-        columns = np.exp(log_probabilities(scores, last.temperature_))
+        columns = np.exp(last.calibrator_.log_probabilities(scores))
     elif args.scores:
         columns = scores
     result = {"rows": len(labels), "classes": last.classes_}

@@ -26,13 +26,15 @@ def run(args: argparse.Namespace) -> int:
     """Run this command."""
     from .. import load
     from . import data as files
+    from .fitting import check_target
 
+    out = args.out or f"{os.path.splitext(os.path.basename(args.model))[0]}.html"
+    check_target(out, "report")
     model, scaling = load(args.model), None
     if hasattr(model, "named_steps"):
         model, scaling = model[-1], model[0].scaling_
     data = files.load(args, args.data, features=int(model.n_features_in_))
     X, y = data.X, files.needed_labels(data)
-    out = args.out or f"{os.path.splitext(os.path.basename(args.model))[0]}.html"
     model.report(out, X if scaling is None else scaling.apply(X), y)
     if not args.quiet:
         print(f"wrote {out} ({os.path.getsize(out) / 1e6:.2f} MB)")

@@ -21,6 +21,11 @@ def add_search_options(parser: argparse.ArgumentParser, without: tuple[str, ...]
         "--shuffle", action="store_true", help="shuffle the rows before they are split; see --seed"
     )
     parser.add_argument("--scale", choices=SCALES, help="scale the features, by all rows")
+    parser.add_argument(
+        "--jobs", type=int, metavar="N", help="kernels that are fitted at the same time (default 1)"
+    )
+    parser.add_argument("--checkpoint", metavar="FILE", help="write finished fits there, and go on from it")
+    parser.add_argument("--linear", action="store_true", help="the linear machine, for large sparse data")
     group = parser.add_argument_group("machine")
     for option in SEARCH_OPTIONS:
         if option.parameter not in without:
@@ -32,7 +37,7 @@ def search_of(args: argparse.Namespace, labels: Any, Cs: Any, gammas: Any, refit
     """The search that the options ask for."""
     from sklearn.model_selection import StratifiedKFold
 
-    from .. import KernelSVCCV
+    from .. import KernelSVCCV, LinearSVCCV
     from .fitting import parameters
 
     if args.folds < 2:
@@ -43,12 +48,15 @@ def search_of(args: argparse.Namespace, labels: Any, Cs: Any, gammas: Any, refit
     with_gamma = given.get("kernel", "rbf") in ("rbf", "poly", "sigmoid", "laplacian")
     for name in ("C", "gamma"):
         given.pop(name, None)
-    return KernelSVCCV(
+    if not args.linear:
+        given["gammas"] = gammas if with_gamma else None
+    return (LinearSVCCV if args.linear else KernelSVCCV)(
         Cs=Cs,
-        gammas=gammas if with_gamma else None,
         cv=cv,
         scoring=args.scoring,
         refit=refit,
+        n_jobs=args.jobs,
+        checkpoint=args.checkpoint,
         verbose=0 if args.quiet else 1 if sys.stderr.isatty() else 2,
         **given,
         **more,

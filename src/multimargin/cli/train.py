@@ -19,7 +19,7 @@ import warnings
 from contextlib import nullcontext
 from typing import Any
 
-from .main import DONE, NOT_CONVERGED, UsageError
+from .main import DONE, NOT_CONVERGED, UsageError, on_ranks
 from .options import (
     FIT_OPTIONS,
     KERNEL_OPTIONS,
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _team(args: argparse.Namespace) -> Any:
     """The processes of an MPI run; None if there is only this one."""
-    if getattr(args, "engine", "auto") != "mpi" and getattr(args, "solver", "") != "pdasmc":
+    if not on_ranks(args):
         return None
     from ..engines import find_engine
 
@@ -199,7 +199,8 @@ def _tell(args: argparse.Namespace, model: Any, target: str, rows: int, seconds:
     if args.quiet:
         return
     facts = summary(model)
-    kinds = f"{facts['classes']} classes, {facts['features']} features"
+    features = facts["features"]
+    kinds = f"{facts['classes']} classes, {features} feature{'' if features == 1 else 's'}"
     vectors = f", {facts['support_vectors']} support vectors" if "support_vectors" in facts else ""
     print(
         f"{rows} rows, {kinds}{vectors}; read in {seconds['read']:.2f} s, trained in {seconds['train']:.2f} s"

@@ -4,6 +4,7 @@ Choose C and gamma by cross-validation, train the best on all rows of DATA, and 
 probabilities. --C and --gamma take several values; without them a grid around the usual ones is tried.
 
   multimargin tune letter.libsvm --C 1 10 100 --gamma 0.1 1 10
+  multimargin tune news.libsvm.gz --linear --checkpoint news.search
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .main import DONE, NOT_CONVERGED
+from .main import DONE, NOT_CONVERGED, UsageError
 from .options import number_or
 from .searching import add_search_options, search_of
+
+CALIBRATIONS = ("temperature", "sigmoid", "isotonic")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +24,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="DATA", help="the data")
     parser.add_argument("model", metavar="MODEL", nargs="?", help="the model file to write")
     add_search_options(parser, without=("C", "gamma"))
+    parser.add_argument(
+        "--calibration",
+        choices=CALIBRATIONS,
+        default="temperature",
+        help="how scores become probabilities (default temperature)",
+    )
     group = parser.add_argument_group("grid")
     group.add_argument("--C", dest="Cs", type=float, nargs="+", metavar="N", help="costs to try; also -c")
     group.add_argument(
@@ -51,9 +60,13 @@ def run(args: argparse.Namespace) -> int:
         scaling = Scaling.fit(args.scale, X)
         X = scaling.apply(X)
     check_target(target)
-    more = {"drop": None} if args.all_points else {}
-    search = search_of(args, y, args.Cs or 5, args.gammas, True, **more).fit(X, y)
-    search.verbose = 0
+    if args.linear and args.gammas is not None:
+        raise UsageError("--gamma is not for --linear")
+    more: dict[str, Any] = {"drop": None} if args.all_points else {}
+    more["calibration"] = args.calibration
+    usual = 7 if args.linear else 5
+    search = search_of(args, y, args.Cs or usual, args.gammas, True, **more).fit(X, y)
+    search.set_params(verbose=0, checkpoint=None)
     search.save(target, scaling=scaling)
     _tell(args, search, target)
     return DONE if search.best_estimator_.status_.converged else NOT_CONVERGED
@@ -71,7 +84,6 @@ def _tell(args: argparse.Namespace, search: Any, target: str) -> None:
         "best_score": search.best_score_,
         "best_params": search.best_params_,
         "temperature": search.temperature_,
-        "support_vectors": len(best.support_),
         "points": [
             params | {"mean": mean, "dropped": bool(dropped)}
             for params, mean, dropped in zip(
@@ -79,6 +91,10 @@ def _tell(args: argparse.Namespace, search: Any, target: str) -> None:
             )
         ],
     } | certificate(best)
+    vectors = ""
+    if hasattr(best, "support_"):
+        told["support_vectors"] = len(best.support_)
+        vectors = f"{len(best.support_)} support vectors, "
     if args.json:
         print(as_json(told))
     elif not args.quiet:
@@ -87,4 +103,4 @@ def _tell(args: argparse.Namespace, search: Any, target: str) -> None:
             print(f"{named}  {'dropped' if point['dropped'] else format(point['mean'], '.4f')}")
         chosen = ", ".join(f"{name} {value:.6g}" for name, value in search.best_params_.items())
         print(f"best: {chosen}; {told['score']} {search.best_score_:.4f}")
-        print(f"wrote {target}: {len(best.support_)} support vectors, {best.status_}")
+        print(f"wrote {target}: {vectors}{best.status_}")

@@ -49,13 +49,23 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             os.unlink(temporary)
+        if isinstance(error, OSError):
+            _name(error, path, temporary)
         raise
     finally:
         _being_written.discard(temporary)
     _sync_directory(path.parent)
+
+
+def _name(error: OSError, path: Path, temporary: Path) -> None:
+    """Let an error name the file that was asked for, not the temporary one, and a file if a disk is full."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+    unnamed = error.filename is None and full
+    if unnamed or error.filename == str(temporary):
+        error.filename = str(path)
 
 
 def prepare(path: Path, what: str) -> None:
