@@ -39,6 +39,39 @@ def test_leap_ends_at_the_optimum_of_the_exact_kernel(machine, kernel):
     assert e.prove().violation <= 1e-3
 
 
+@pytest.mark.parametrize("left_out", [None, 7])
+def test_leap_does_not_believe_a_dual_of_rounded_steps(left_out):
+    """A descent's dual may be too low by more than a leap gains."""
+    X, y = wide()
+    e = engine_of(X, y, gamma=0.05)
+    if left_out is not None:
+        mask = np.arange(len(y)) % left_out == 0
+        k, task = e.task.kernel, e.task
+        part = Task(task.problem, k, X, y, task.C, left_out=mask)
+        e = CpuEngine(part, e.options)
+    e.solvers.work = AGES
+    e.state.dual -= 1e4  # far below the optimum
+    assert e.leap(1e-3)
+    seen = e.dual
+    assert e.prove().violation <= 1e-3
+    assert e.dual == pytest.approx(seen, rel=1e-9)
+
+
+def test_leap_that_fails_leaves_the_exact_point(monkeypatch):
+    """Where a model leads uphill, the old point comes back with the gradient and the dual that it has."""
+    X, y = wide()
+    e = engine_of(X, y, gamma=0.05)
+    e.solvers.work = AGES
+    worse = -0.1 * np.ones(e.state.alpha.shape)
+    worse[np.arange(len(y)), y] = 0.5
+    monkeypatch.setattr(ProximalModel, "minimise", lambda self, *_: Solved(-worse, np.zeros((1, 6)), 1))
+    monkeypatch.setattr(Leap, "_grow", lambda *_: False)
+    assert not e.leap(1e-3)
+    assert not e.state.alpha.any()
+    assert e.dual == 0.0
+    np.testing.assert_array_equal(e.state.G, e.problem.gradient(np.zeros(worse.shape), worse, y, e.task.C))
+
+
 def test_engine_that_was_not_asked_does_not_leap():
     X, y = wide(60)
     e = engine_of(X, y, leap=False)

@@ -33,7 +33,15 @@ class BlockPoint:
         self.shard = Shard(len(block.W), SOLO)
         self.problem, self.m, self.bias = state.problem, state.m, state.bias
         self.y, self.C = block.y, block.C
-        self.alpha, self.G, self.dual = block.alpha.copy(), block.G.copy(), 0.0
+        self.alpha, self.dual = block.alpha.copy(), 0.0
+
+    @property
+    def G(self) -> FloatArray:  # noqa: N802  (the name of the formulas)
+        return self._block.G.copy()
+
+    @G.setter
+    def G(self, value: FloatArray) -> None:  # noqa: N802
+        self._block.G[:] = value
 
     def select(self, k: int, rank: str, stop: str, above: float, among: str, even: bool) -> Selection:
         """The largest violation, in the units of the scores; the samples are not named."""
@@ -56,7 +64,6 @@ class BlockPoint:
         before = self._block.G.copy()
         self._block.shift_gradient(moved, D[moved], self._memory)
         self.dual += 0.5 * float(np.vdot(before + self._block.G, D))
-        self.G = self._block.G.copy()
         self.place(alpha)
 
     def _show(self) -> None:
@@ -86,6 +93,5 @@ class BlockLeap:
             self._due = leap.next
             return False
         moved = leap.take(2.0 * eps, means)
-        block.G[:] = point.G
         self._taken_at, self._due = float(done), 0.0
         return moved

@@ -10,6 +10,9 @@ is:
              move there if the exact dual falls, and lengthen s if Newton's method took few steps;
              else continue F, or shorten s.
 
+Descent leaves a dual that is a sum of rounded steps. Near the optimum that can be wrong by more than a leap
+gains. So before a leap counts as a failure, the dual at α is computed exactly too.
+
 F must leave at most ``_LEFT`` / σ_i of the kernel's diagonal: then what the model leaves out changes the
 gradient by less than the proximal term does. If a model fails because s has become long, F is continued.
 """
@@ -117,6 +120,7 @@ class Leap:
         self._share = 1.0  # of the usual work of a leap
         self._taken_at = 0.0  # work that had been done at the last leap
         self._least_price = _EARLY
+        self._is_exact = False  # G and the dual: they were computed from α, and no step was added
         first = _FIRST if self.shard.n <= WHOLE_SAMPLES else _EARLY
         self._due = first * self.work(_FIRST_LOOK)  # after that
 
@@ -187,6 +191,7 @@ class Leap:
     def take(self, tol: float, means: Means) -> bool:
         """Move as far as models of the problem lead; whether anything moved. The dual falls."""
         self._taken_at = float(self.team.agree(means.done))
+        self._is_exact = False
         memory = self._least(means.memory)
         model = self._model(memory)
         length, failures, moved = _LENGTH, 0, False
@@ -226,6 +231,13 @@ class Leap:
         except KeyboardInterrupt:
             state.place(before[0])
             raise
+        if state.dual >= before[2] and not self._is_exact:
+            after = state.G, state.dual
+            place(before[0])
+            before = before[0], state.G, state.dual
+            state.place(alpha)
+            state.G, state.dual = after
+        self._is_exact = True
         if state.dual < before[2]:
             return True
         state.place(before[0])

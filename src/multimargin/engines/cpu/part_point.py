@@ -20,7 +20,7 @@ class PartPoint:
         self.problem, self.m = state.problem, state.m
         self.team: Team = SOLO
         self.shard = Shard(len(part), SOLO)
-        self._before = state.G  # of all samples, before the last move
+        self._before = state.G  # of all samples, before the last move, or after it
 
     @property
     def y(self) -> LabelArray:
@@ -43,9 +43,9 @@ class PartPoint:
         return self._state.G[self._part]
 
     @G.setter
-    def G(self, before: FloatArray) -> None:  # noqa: N802
-        """Take the last move back, for all samples."""
-        self._state.G = self._before
+    def G(self, other: FloatArray) -> None:  # noqa: N802
+        """Change between the points before and after the last move, for all samples."""
+        self._state.G, self._before = self._before, self._state.G
 
     @property
     def dual(self) -> float:
