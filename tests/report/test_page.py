@@ -109,6 +109,22 @@ def test_the_policy_allows_the_pages_own_style_and_script_alone(pages):
         assert f"{name}-src 'sha256-{digest}'" in policy
 
 
+def test_phases_take_no_longer_than_the_fit(pages):
+    for name, (_, model, *_) in pages.items():
+        info = getattr(model, "best_estimator_", model).trace_.info
+        if "profile" in info:
+            assert sum(info["profile"].values()) <= info["seconds"] * (1 + 1e-9), name
+
+
+def test_one_row_is_not_several(flowers, tmp_path):
+    X, y = flowers
+    model = KernelSVC(C=10).fit(X, y)
+    wrong = np.flatnonzero(model.predict(X) != y)[:1]
+    chosen = np.concatenate([wrong, np.flatnonzero(model.predict(X) == y)])
+    text = model.report(tmp_path / "one.html", X[chosen], y[chosen]).read_text(encoding="utf-8")
+    assert "The row with the most negative margin" in text
+
+
 def test_names_are_escaped():
     assert escape("<b>&\"'") == "&lt;b&gt;&amp;&quot;&#x27;"
     assert escape(Html("<b>")) == "<b>"

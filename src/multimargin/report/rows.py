@@ -34,7 +34,7 @@ def suspects(subject: Subject) -> Html:
     showcase = Showcase(subject.samples, subject.feature_names, subject.image_shape)
     exhibits = [Exhibit(s.row, s.at, _doubts(s, subject.classes)) for s in worst]
     parts += [
-        showcase.show(exhibits, f"The {len(worst)} training rows with the largest loss", "suspect-rows")
+        showcase.show(exhibits, f"{_rows(len(worst), 'training row')} with the largest loss", "suspect-rows")
     ]
     return section("suspects", "Suspect labels", *parts)
 
@@ -89,5 +89,9 @@ def mistakes(outcome: Outcome, subject: Subject) -> Html:
     said = (
         f"The rows of the data given that are farthest on the wrong side; {len(wrong):,} ({share}) are wrong."
     )
-    caption = f"The {len(worst)} rows with the most negative margin"
+    caption = f"{_rows(len(worst), 'row')} with the most negative margin"
     return join([heading, paragraph(said), showcase.show(exhibits, caption, "mistakes")])
+
+
+def _rows(count: int, name: str) -> str:
+    return f"The {name}" if count == 1 else f"The {count} {name}s"
