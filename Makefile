@@ -15,7 +15,7 @@ TOOLS := $(VENV)/.tools-ready
 PACKAGE := $(VENV)/.package-installed
 SOURCES := $(shell find src -type f -not -path '*/__pycache__/*') CMakeLists.txt pyproject.toml README.md LICENSE
 
-.PHONY: demo test test-fast test-cluster bench bench-linear bench-machines bench-binary bench-mpi papers peers regression fuzz lint format clean
+.PHONY: demo test test-fast test-cluster bench bench-linear bench-machines bench-binary bench-mpi papers peers regression fuzz lint format wheels clean
 
 demo: $(PACKAGE)
 	@echo "Training on handwritten digits ..."
@@ -78,6 +78,11 @@ lint: $(PACKAGE)
 format: $(PACKAGE)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The source archive and wheels for the Pythons at hand (PYTHONS="python3.12 ..." names them), each tried in a
+# fresh environment without a compiler; in dist/.
+wheels:
+	$(PYTHON) .ci/wheels.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache

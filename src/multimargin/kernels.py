@@ -1,8 +1,7 @@
-"""Kernels as small value objects, each with its definition in NumPy.
+"""Kernels, functions of two samples, as small value objects, each with its definition in NumPy.
 
-A kernel is a function of two samples. An engine with native code for a kernel reads its ``native`` name and
-its parameters. Callables, precomputed matrices and the numpy engine use the methods below. They compute in
-float64, and the native code is tested against them.
+An engine with native code for a kernel reads its ``native`` name and its parameters. Callables, precomputed
+matrices and the numpy engine use the methods below, in float64. The native code is tested against them.
 """
 
 from __future__ import annotations
@@ -24,21 +23,18 @@ from .system.arithmetic import (
     dense,
     dots,
     floating,
-    in_float64_parts,
     short_indices,
     sqnorms,
     squared_distances,
 )
+from .system.spread import check_gamma, inverse_variance
 from .system.team import SOLO, Team
 from .system.typing import Data, FloatArray, IntArray
 
+__all__ = ["RBF", "CallableKernel", "Kernel", "Laplacian", "Linear", "Polynomial", "Precomputed", "Sigmoid"]
+
 Gamma = float | str
-
-
 _DIAGONAL_ROWS = 16  # of a callable's diagonal at a time: few calls, and few values beside the diagonal
-# Entries whose variance is between this and its inverse have squares that neither overflow nor underflow.
-_SAFE_VARIANCE = 1e-280
-_MEAN_ROUNDING = 1e-12  # share of the mean below which a deviation may be the rounding of the mean alone
 
 
 def _exp(values: FloatArray) -> FloatArray:
@@ -51,6 +47,14 @@ class Kernel(ABC):
 
     Training uses ``diagonal`` and ``block``, prediction uses ``support`` and ``against``. A new kernel
     defines ``between`` and ``diagonal``; the others follow from these two.
+
+    Examples
+    --------
+    >>> class Constant(Kernel):
+    ...     between = lambda self, A, B: np.ones((A.shape[0], B.shape[0]))
+    ...     diagonal = lambda self, A: np.ones(A.shape[0])
+    >>> Constant().whole(np.zeros((1, 5)))
+    array([[1.]])
     """
 
     native: ClassVar[str | None] = None  # name in the native code; None: evaluated in Python
@@ -101,7 +105,13 @@ class Kernel(ABC):
 
 @dataclass(frozen=True)
 class Linear(Kernel):
-    """K(a, b) = a·b."""
+    """K(a, b) = a·b.
+
+    Examples
+    --------
+    >>> Linear().between(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    array([[11.]])
+    """
 
     native: ClassVar[str | None] = "linear"
 
@@ -117,20 +127,13 @@ class _Scaled(Kernel):
     gamma: Gamma = "scale"
 
     def __post_init__(self) -> None:
-        if isinstance(self.gamma, str):
-            if self.gamma not in ("scale", "auto"):
-                raise ValueError(f"gamma must be 'scale', 'auto' or a positive number, got {self.gamma!r}.")
-        elif not isinstance(self.gamma, Real) or not (0 < self.gamma < np.inf):
-            raise ValueError(
-                f"gamma must be 'scale', 'auto' or a positive finite number, got {self.gamma!r}."
-            )
+        check_gamma(self.gamma)
 
     def resolve(self, X: Data, weight: FloatArray | None = None, team: Team = SOLO) -> Self:
         if not isinstance(self.gamma, str):
             return replace(self, gamma=float(self.gamma))
-        return replace(
-            self, gamma=_gamma_scale(X, weight, team) if self.gamma == "scale" else 1.0 / X.shape[1]
-        )
+        scale = self.gamma == "scale"
+        return replace(self, gamma=inverse_variance(X, weight, team) if scale else 1.0 / X.shape[1])
 
     @property
     def _gamma(self) -> float:
@@ -139,67 +142,20 @@ class _Scaled(Kernel):
         return float(self.gamma)
 
 
-def _gamma_scale(X: Data, weight: FloatArray | None, team: Team) -> float:
-    """Return 1 / (n_features · variance), of data without variance 1."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        variance = _variance(X, weight, team)
-    if _SAFE_VARIANCE < variance < 1 / _SAFE_VARIANCE:
-        return float(1.0 / X.shape[1] / variance)
-    stored = X.data if sp.issparse(X) else X
-    largest = team.max(float(max(stored.max(initial=0), -float(stored.min(initial=0)))))
-    variance = _variance(X, weight, team, largest) if largest > 0 else 0.0
-    if not variance > 0:
-        return 1.0
-    with np.errstate(over="ignore", under="ignore"):
-        gamma = float(np.float64(1.0 / X.shape[1] / variance) / largest / largest)
-        farthest = 4.0 * X.shape[1] * np.square(np.float64(largest))  # a bound of all distances
-    if not gamma < np.inf or not farthest < np.inf:
-        raise ValueError(
-            f"gamma='scale' is the inverse of the features' variance, but X has values up to {largest:.3g}, "
-            f"whose squares {'overflow' if largest > 1 else 'underflow'}. Scale the features, for example "
-            "with sklearn.preprocessing.StandardScaler."
-        )
-    return gamma
-
-
-def _variance(X: Data, weight: FloatArray | None, team: Team, unit: float = 1.0) -> float:
-    """Return the variance of all entries / ``unit``, as in scikit-learn's gamma='scale', with weighted rows.
-
-    Differences from the mean are squared, not the entries, because those would cancel if there is an offset.
-    """
-    d = X.shape[1]
-
-    def average(of_rows: Callable[[Data], FloatArray]) -> float:
-        parts = [of_rows(part if unit == 1.0 else part / unit) for part in in_float64_parts(X)]
-        values = np.concatenate(parts or [np.empty(0)])
-        total, count = (values, len(values)) if weight is None else (values * weight, weight.sum())
-        return float(team.sum(total.sum()) / team.sum(count))
-
-    def squares(part: Data) -> FloatArray:
-        if not sp.issparse(part):
-            return np.asarray(np.square(part - mean).mean(axis=1))
-        stored = np.diff(part.indptr)
-        entries = sp.csr_array((np.square(part.data - mean), part.indices, part.indptr), shape=part.shape)
-        return np.asarray((np.ravel(entries.sum(axis=1)) + (d - stored) * (mean * mean)) / d)
-
-    mean = average(lambda part: np.asarray(part.sum(axis=1)).ravel()) / d
-    variance = average(squares)
-    small = np.sqrt(variance) <= _MEAN_ROUNDING * abs(mean)
-    return 0.0 if small and _is_constant(X, team) else variance
-
-
-def _is_constant(X: Data, team: Team) -> bool:
-    """Return whether all entries of the team's data are equal."""
-    stored = X.data if sp.issparse(X) else X
-    ends = (float(stored.min()), float(stored.max())) if stored.size else (np.inf, -np.inf)
-    if stored.size < X.shape[0] * X.shape[1]:  # there are zeros that are not stored
-        ends = min(ends[0], 0.0), max(ends[1], 0.0)
-    return team.max(ends[1]) <= -team.max(-ends[0])
-
-
 @dataclass(frozen=True)
 class RBF(_Scaled):
-    """K(a, b) = exp(-gamma ‖a - b‖²)."""
+    """K(a, b) = exp(-gamma ‖a - b‖²).
+
+    Parameters
+    ----------
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient; :class:`~multimargin.KernelSVC` says what the words stand for.
+
+    Examples
+    --------
+    >>> RBF(gamma=0.25).between(np.array([[1.0, 2.0]]), np.array([[1.0, 4.0]]))
+    array([[0.36787944]])
+    """
 
     native: ClassVar[str | None] = "rbf"
     bounded: ClassVar[bool] = True
@@ -214,7 +170,18 @@ class RBF(_Scaled):
 
 @dataclass(frozen=True)
 class Laplacian(_Scaled):
-    """K(a, b) = exp(-gamma ‖a - b‖₁)."""
+    """K(a, b) = exp(-gamma ‖a - b‖₁).
+
+    Parameters
+    ----------
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient; :class:`~multimargin.KernelSVC` says what the words stand for.
+
+    Examples
+    --------
+    >>> Laplacian(gamma=0.25).between(np.array([[1.0, 2.0]]), np.array([[1.0, 4.0]]))
+    array([[0.60653066]])
+    """
 
     native: ClassVar[str | None] = "laplacian"
     bounded: ClassVar[bool] = True
@@ -233,6 +200,18 @@ class Polynomial(_Scaled):
 
     Crammer & Singer use the normalised form on MNIST. A sample with K(a, a) = 0 has
     K(a, b) = 0 for every b.
+
+    Parameters
+    ----------
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient; :class:`~multimargin.KernelSVC` says what the words stand for.
+    degree, coef0, normalize : int, float, bool
+        As in the formula; 3, 0.0 and False by default.
+
+    Examples
+    --------
+    >>> Polynomial(gamma=1.0, degree=2).between(np.array([[1.0, 2.0]]), np.array([[1.0, 4.0]]))
+    array([[81.]])
     """
 
     native: ClassVar[str | None] = "poly"
@@ -268,7 +247,19 @@ class Polynomial(_Scaled):
 
 @dataclass(frozen=True)
 class Sigmoid(_Scaled):
-    """K(a, b) = tanh(gamma a·b + coef0). Not positive semidefinite in general."""
+    """K(a, b) = tanh(gamma a·b + coef0). Not positive semidefinite in general.
+
+    Parameters
+    ----------
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient; :class:`~multimargin.KernelSVC` says what the words stand for.
+    coef0 : float, default=0.0
+
+    Examples
+    --------
+    >>> Sigmoid(gamma=0.1).between(np.array([[1.0, 2.0]]), np.array([[1.0, 2.0]]))
+    array([[0.46211716]])
+    """
 
     native: ClassVar[str | None] = "sigmoid"
     bounded: ClassVar[bool] = True
@@ -296,6 +287,11 @@ class Precomputed(Kernel):
     """X is the matrix of kernel values: n × n to fit, n_new × n to predict.
 
     Each process of a team has the rows of its own samples, with a column for each of the n samples of all.
+
+    Examples
+    --------
+    >>> Precomputed().diagonal(np.array([[1.0, 0.5], [0.5, 2.0]]))
+    array([1., 2.])
     """
 
     pairwise: ClassVar[bool] = True
@@ -334,7 +330,17 @@ class Precomputed(Kernel):
 
 @dataclass(frozen=True)
 class CallableKernel(Kernel):
-    """K(A, B) = func(A, B), an array of shape (rows of A, rows of B)."""
+    """K(A, B) = func(A, B), an array of shape (rows of A, rows of B).
+
+    Parameters
+    ----------
+    func : callable
+
+    Examples
+    --------
+    >>> CallableKernel(lambda A, B: A @ B.T).diagonal(np.array([[1.0, 2.0]]))
+    array([5.])
+    """
 
     func: Callable[[Any, Any], Any]
 
@@ -386,11 +392,9 @@ def kernel_class(kernel: str | Callable[[Any, Any], Any] | Kernel) -> type[Kerne
     """Return the class of what ``make_kernel`` makes."""
     if isinstance(kernel, str) and kernel in _NAMED:
         return _NAMED[kernel][0]
-    if isinstance(kernel, Kernel):
-        return type(kernel)
-    if callable(kernel):
-        return CallableKernel
+    if isinstance(kernel, Kernel) or callable(kernel):
+        return type(kernel) if isinstance(kernel, Kernel) else CallableKernel
     raise ValueError(
-        f"Unknown kernel {kernel!r}. Use one of {', '.join(map(repr, _NAMED))}, a callable, or an "
-        "object from multimargin.kernels."
+        f"Unknown kernel {kernel!r}. Use one of {', '.join(map(repr, _NAMED))}, a callable, or an object "
+        "from multimargin.kernels."
     )

@@ -18,7 +18,17 @@ LARGE_GAP = 0.05  # of the primal: above this, optimality conditions that hold t
 
 
 class Status(Enum):
-    """Why a solver stopped. If it did not converge, the text says what to do next."""
+    """Why a solver stopped. If it did not converge, the text says what to do next.
+
+    Examples
+    --------
+    >>> from multimargin import KernelSVC
+    >>> status = KernelSVC().fit([[0.0], [1.0]], [0, 1]).status_
+    >>> status.name, status.converged
+    ('CONVERGED', True)
+    >>> print(status)
+    converged: every sample meets its optimality condition to tol.
+    """
 
     CONVERGED = "converged: every sample meets its optimality condition to tol."
     WITHIN_GAP = "converged: the duality gap is at most gap_tol of the primal objective."
@@ -81,7 +91,15 @@ class Trace:
     """A growing table with one row per outer iteration.
 
     ``trace["dual"]`` is a column as an array, ``trace[-1]`` a row, ``trace.info`` a dictionary of
-    facts about the whole fit (engine, method, kernel precision, seconds per phase, …).
+    facts about the whole fit (engine, method, kernel precision, seconds per phase, …). Its columns are the
+    fields of :class:`~multimargin.solution.TraceRow`.
+
+    Examples
+    --------
+    >>> from multimargin import KernelSVC
+    >>> trace = KernelSVC().fit([[0.0], [1.0]], [0, 1]).trace_
+    >>> trace[-1].support, trace.info["n_threads"] >= 1
+    (2, True)
     """
 
     before: int = 0  # iterations of the run that this one goes on with, which have no rows here
@@ -163,7 +181,37 @@ class Certified:
 
 @dataclass
 class Solution(Certified):
-    """A dual-feasible point of a kernel machine with its certificate."""
+    """A dual-feasible point of a kernel machine with its certificate: what a :class:`Decomposition` returns.
+
+    Parameters
+    ----------
+    status : Status
+        Why the run ended.
+    violation, primal, dual, gap : float
+        The certificate. ``primal + dual = gap >= 0`` bounds how far both are from the optimum.
+    trace : Trace
+        What happened.
+    n : int
+        Number of samples.
+    support : ndarray of shape (n_SV,)
+        Those with coefficients, ascending.
+    coef : ndarray of shape (n_SV, m)
+        Their rows of α.
+    loss : ndarray of shape (n_SV,)
+        Their primal losses for unit cost.
+    bias : ndarray of shape (m,)
+        The bias of every class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ids, coef = np.array([1]), np.array([[0.5, -0.5]])
+    >>> found = Solution(Status.CONVERGED, 0.0, 0.5, -0.5, 0.0, Trace(), 3, ids, coef, coef[0], coef[0])
+    >>> found.alpha
+    array([[ 0. ,  0. ],
+           [ 0.5, -0.5],
+           [ 0. ,  0. ]])
+    """
 
     n: int  # samples
     support: IntArray  # ids of those with alpha ≠ 0, ascending

@@ -13,11 +13,11 @@ from ..system.typing import Data
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Samples and their labels, as :func:`multimargin.datasets.load` returns them.
+    r"""Samples and their labels, as :func:`multimargin.datasets.load` returns them.
 
     ``X, y = load(path)`` unpacks it.
 
-    Attributes
+    Parameters
     ----------
     X : {ndarray, scipy.sparse.csr_array} of shape (n_samples, n_features)
         The samples. Whole numbers that fit are of type uint8, int8 or int16.
@@ -27,6 +27,14 @@ class Dataset:
         The names of the columns, if the file has them.
     source : str
         Where the data came from, for messages.
+
+    Examples
+    --------
+    >>> import io
+    >>> from multimargin.datasets import load
+    >>> data = load(io.BytesIO(b"width,label\n3,cat\n4,dog\n"), format="csv")
+    >>> data.feature_names, data.y.tolist()
+    (['width'], ['cat', 'dog'])
     """
 
     X: Data

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 
 class MalformedFileError(ValueError):
-    """A file is not what its format says.
+    r"""A file is not what its format says.
 
-    Attributes
+    Parameters
     ----------
+    message : str
+        What is wrong, and where.
     source : str
         The file.
     line, column : int or None
         Where it is wrong, counted from 1; the column counts bytes. None if there is no such place.
+
+    Examples
+    --------
+    >>> import io
+    >>> from multimargin.datasets import load
+    >>> load(io.BytesIO(b"1 1:2\n2 1:x\n"), format="libsvm")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    multimargin.files.faults.MalformedFileError: ...line 2...
     """
 
     def __init__(self, message: str, source: str = "", line: int | None = None, column: int | None = None):

@@ -29,7 +29,7 @@ class Scaling:
     Sparse data have no offset, so that zeros stay zeros. A feature without spread is not stretched. Values of
     other data than those of ``fit`` may lie outside of [0, 1].
 
-    Attributes
+    Parameters
     ----------
     kind : str
         "minmax", "standard" or "unit".
@@ -53,7 +53,20 @@ class Scaling:
 
     @classmethod
     def fit(cls, kind: str, X: Data) -> Self:
-        """The scaling that suits the rows of ``X``."""
+        """The scaling that suits the rows of ``X``.
+
+        Parameters
+        ----------
+        kind : {"minmax", "standard", "unit"}
+            What is wanted.
+        X : {ndarray, scipy.sparse.csr_array} of shape (n_samples, n_features)
+            The data that say how much.
+
+        Returns
+        -------
+        scaling : Scaling
+            To be applied to these and other data.
+        """
         if kind not in KINDS:
             raise ValueError(f"Unknown scaling {kind!r}. Use one of {', '.join(map(repr, KINDS))}.")
         if kind == "unit":
@@ -67,7 +80,18 @@ class Scaling:
         return cls(kind, None if sp.issparse(X) else mean, _inverse(deviation))
 
     def apply(self, X: Data) -> Data:
-        """``X`` scaled: float32 if X is, else float64. X itself is not changed."""
+        """``X`` scaled: float32 if X is, else float64. X itself is not changed.
+
+        Parameters
+        ----------
+        X : {ndarray, scipy.sparse.csr_array} of shape (n_samples, n_features)
+            Data with the features of those of ``fit``.
+
+        Returns
+        -------
+        X : {ndarray, scipy.sparse.csr_array} of the same shape
+            The scaled data.
+        """
         if self.factor is not None and X.shape[1] != len(self.factor):
             raise ValueError(f"X has {X.shape[1]} features, and the scaling is for {len(self.factor)}.")
         if self.offset is not None and sp.issparse(X):
