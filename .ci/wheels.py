@@ -1,4 +1,4 @@
-"""Build the source archive and wheels for the Pythons at hand, and try each in an environment without compiler.
+"""Build the source archive and wheels for the Pythons at hand, and try each where no compiler is.
 
 A wheel is built from the source archive, so that a file that the archive lacks is noticed. Python 3.11 has a
 wheel of its own; the stable-ABI wheel that 3.12 builds is tried with every later Python. auditwheel puts the
