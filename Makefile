@@ -15,7 +15,7 @@ TOOLS := $(VENV)/.tools-ready
 PACKAGE := $(VENV)/.package-installed
 SOURCES := $(shell find src -type f -not -path '*/__pycache__/*') CMakeLists.txt pyproject.toml README.md LICENSE
 
-.PHONY: demo test test-fast test-cluster bench bench-linear bench-machines bench-binary bench-mpi papers peers regression fuzz lint format wheels clean
+.PHONY: demo test test-fast test-cluster bench bench-linear bench-machines bench-binary bench-mpi papers peers regression fuzz lint format docs benchmarks-page wheels variants clean
 
 demo: $(PACKAGE)
 	@echo "Training on handwritten digits ..."
@@ -79,13 +79,34 @@ format: $(PACKAGE)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# The site, in docs/_build/html: warnings are errors, every internal link is followed, every example of the gallery runs.
+DOCS := $(VENV)/.docs-ready
+docs: $(PACKAGE) $(DOCS)
+	@echo "Running the examples and writing the pages (a minute or two) ..."
+	@$(BIN)/python -m sphinx -W --keep-going -q -b html -d docs/_build/doctrees docs docs/_build/html
+	@$(BIN)/python docs/check_links.py docs/_build/html
+
+$(DOCS): pyproject.toml
+	@echo "Installing what the documentation needs ..."
+	@$(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'][1:], sep='\n')" > $(VENV)/docs-requirements.txt
+	@$(BIN)/pip install --quiet --requirement $(VENV)/docs-requirements.txt
+	@touch $@
+
+# What the pages "benchmarks" and "papers" of the site show; SCRIPTS="choices ..." runs some of them.
+benchmarks-page: $(PACKAGE)
+	$(BIN)/python benchmarks/page.py $(SCRIPTS)
+
 # The source archive and wheels for the Pythons at hand (PYTHONS="python3.12 ..." names them), each tried in a
 # fresh environment without a compiler; in dist/.
 wheels:
 	$(PYTHON) .ci/wheels.py
 
+# Other compilers, a build without OpenMP, and emulated processors.
+variants:
+	$(PYTHON) .ci/variants.py
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist docs/_build docs/gallery docs/reference .pytest_cache .hypothesis .mypy_cache .ruff_cache
 
 # The build tools live in the environment, so that a changed source recompiles only what depends on it.
 # Each step says what it is doing, because pip says nothing for a minute and a half.

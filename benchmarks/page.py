@@ -56,7 +56,8 @@ def written(name: str, command: list[str]) -> bool:
     if not done.stdout:
         raise SystemExit(done.stderr)
     facts = machine()
-    kept = [line.rstrip() for line in done.stdout.splitlines() if not line.startswith("written to ")]
+    kept = [line.rstrip() for line in done.stdout.strip("\n").splitlines()]
+    kept = [line for line in kept if not line.startswith("written to ")]
     head = [
         f"$ python {' '.join(command)}",
         f"# commit {commit()}, {datetime.now(UTC):%Y-%m-%d}; {facts['processor']}, {facts['cores']} cores,",

@@ -24,7 +24,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "mathml",
-    "public_members",
+    "site_pages",
 ]
 exclude_patterns = ["_build", "measured", "**/sg_execution_times.rst", "sg_execution_times.rst"]
 nitpicky = True

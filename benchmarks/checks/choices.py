@@ -1,6 +1,6 @@
 """What machines, kernels, estimators and engines cost and reach: the numbers of the decision chart.
 
-Digits come with scikit-learn. The first 5,000 rows of letter are taken too, if they are stored. Machines are
+Digits come with scikit-learn. The first 2,000 rows of letter are taken too, if they are stored. Machines are
 judged in float64 from their coefficients; what is said of kernels, estimators and engines is the fits' own
 certificate. Claims: every machine is optimal to 1e-3; all fits converge; all engines end at the same dual.
 """
@@ -44,7 +44,7 @@ def main() -> int:
     report = Report("choices", args)
     problems = [load_digits_problem()]
     if (FOLDER / "letter.npz").is_file():
-        problems.append(load("letter", rows=5000, test_rows=5000))
+        problems.append(load("letter", rows=2000, test_rows=4000))
     for problem in problems:
         machines(report, problem, args.repeats)
     digits = problems[0].splits[0]

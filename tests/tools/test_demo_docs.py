@@ -42,15 +42,26 @@ def snippets(path):
     return re.findall(block, path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="the package was installed without its README")
-def test_readme_code_prints_what_it_shows(capsys, monkeypatch, tmp_path):
+DOCUMENTS = [
+    path
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    if path.exists() and snippets(path)
+]
+
+
+@pytest.mark.skipif(not DOCUMENTS, reason="the package was installed without its documents")
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_code_of_documents_prints_what_they_show(path, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # it writes files
-    code = snippets(ROOT / "README.md")
-    assert code, "README.md shows no Python"
-    names = {"__name__": "readme"}
-    for block, shown in code:
-        exec(compile(block, "README.md", "exec"), names)
-        assert capsys.readouterr().out == shown, f"README.md shows another output of\n{block}"
+    names = {"__name__": path.stem}
+    for block, shown in snippets(path):
+        exec(compile(block, path.name, "exec"), names)
+        assert capsys.readouterr().out == shown, f"{path.name} shows another output of\n{block}"
+
+
+def test_these_documents_have_code():
+    if DOCUMENTS:
+        assert {"README.md", "tour.md", "wrong-labels.md"} <= {path.name for path in DOCUMENTS}
 
 
 @pytest.mark.skipif(not (ROOT / "Makefile").exists() or not shutil.which("make"), reason="there is no make")

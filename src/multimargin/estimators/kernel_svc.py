@@ -159,7 +159,7 @@ class KernelSVC(LabelNoiseMixin, KernelFit):
         Shape of the training data.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of features, if the training data had them.
 
     Examples

@@ -115,7 +115,7 @@ class KernelSVCCV(KernelSearch):
         Whether Ctrl-C has ended the search early.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of features, if the training data had them.
 
     Examples

@@ -142,7 +142,7 @@ class LinearSVC(LinearStream):
         One row per pass: ``working_set`` is the number of samples visited, ``inner`` of those updated.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of features, if the training data had them.
 
     Examples

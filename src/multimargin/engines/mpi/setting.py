@@ -43,7 +43,7 @@ class Mpi(Setting):
         Seconds without a sign of life from a rank, after which the others end with an error.
     comm : mpi4py.MPI.Comm or None, default=None
         The ranks that take part; None is all of them. It is not stored with a model. A
-        :class:`~multimargin.system.team.Team` of another kind is taken as it is.
+        ``multimargin.system.team.Team`` of another kind is taken as it is.
 
     Examples
     --------

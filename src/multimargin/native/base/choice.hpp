@@ -11,6 +11,10 @@ struct Choice {
   Value value;
 };
 
+// Clang before 17 does not deduce the parameters of aggregates by itself.
+template <class Name, class Value>
+Choice(Name, Value) -> Choice<Value>;
+
 // The choice of that name. Throws std::invalid_argument, which names all choices, if there is none.
 template <class Choices>
 const auto& find_choice(const char* what, std::string_view name, const Choices& choices) {
