@@ -63,6 +63,7 @@ CLAIMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_runs_and_shows_what_it_says(path):
     matplotlib.use("Agg")
