@@ -88,7 +88,7 @@ docs: $(PACKAGE) $(DOCS)
 
 $(DOCS): pyproject.toml
 	@echo "Installing what the documentation needs ..."
-	@$(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'][1:], sep='\n')" > $(VENV)/docs-requirements.txt
+	@$(BIN)/python -c "import tomllib; print(*(name for name in tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'] if not name.startswith('multimargin')), sep='\n')" > $(VENV)/docs-requirements.txt
 	@$(BIN)/pip install --quiet --requirement $(VENV)/docs-requirements.txt
 	@touch $@
 

@@ -36,7 +36,11 @@ def main(wanted):
             if shutil.which(compiler) is None:
                 done[name] = f"left out: no {compiler}"
                 continue
-            python = built(compiler, openmp, Path(scratch) / str(len(done)))
+            try:
+                python = built(compiler, openmp, Path(scratch) / str(len(done)))
+            except subprocess.CalledProcessError:
+                done[name] = "FAILED: it does not build"
+                continue
             text = smoke([python])
             said = "OpenMP, at most" if openmp else "built without OpenMP: one thread"
             done[name] = "passed" if said in text else f"FAILED: show_versions does not say {said!r}"
