@@ -127,6 +127,7 @@ class DescentOptions:
         faces: bool = False,
         spans: bool = False,
         partners: bool = False,
+        whole: bool = False,
         n_threads: int = 1,
         seconds: float = ...,
     ) -> None: ...

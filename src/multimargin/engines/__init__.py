@@ -32,6 +32,7 @@ __all__ = [
     "Engine",
     "EngineOptions",
     "Mpi",
+    "OneProcess",
     "ReferenceEngine",
     "Scorer",
     "Setting",

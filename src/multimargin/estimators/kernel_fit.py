@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..engines import EngineOptions, Setting
+from ..engines import CpuEngine, EngineOptions, OneProcess, Setting
 from ..engines.base import Engine, Task
+from ..engines.cpu.at_once import AtOnce
 from ..engines.diagonal import kernel_diagonal
+from ..methods.at_once import may_solve_at_once, solve_at_once
 from ..methods.bias import proximal_weight
 from ..methods.decomposition import Decomposition
 from ..problems import PROBLEMS
@@ -67,6 +69,13 @@ class KernelFit(KernelParameters):
             self.tol,
         )
 
+    def _may_solve_at_once(
+        self, setting: Setting, method: Decomposition, monitor: Monitor, task: Task
+    ) -> bool:
+        """Whether a fit to few samples may do without an engine: nothing is asked of it but the solution."""
+        plain = setting == OneProcess(CpuEngine) and self.checkpoint is None and self.on_interrupt == "raise"
+        return plain and may_solve_at_once(method, monitor, len(task.y))
+
     def _solve(
         self, setting: Setting, method: Decomposition, task: Task, model: ModelMaker, X: Any, y: Any
     ) -> tuple[Solution, dict[str, Any] | None]:
@@ -81,8 +90,16 @@ class KernelFit(KernelParameters):
 
         def run(monitor: Monitor) -> Solution:
             nonlocal engine, made
-            engine = setting(task, options)
             monitor.trace.info["solver"] = solver
+            rest = task
+            if self._may_solve_at_once(setting, method, monitor, task):
+                small = AtOnce.of(task, options)
+                if small is not None:
+                    at_once = solve_at_once(method, small, monitor, self.tol)
+                    if at_once is not None:
+                        return at_once
+                    rest = small.left_over()
+            engine = setting(rest, options)
             solution = method.run(
                 engine,
                 monitor,

@@ -34,8 +34,8 @@ _WINDOW, _HOPE = 50, 1e-3  # rounds of a growing set that must bring the dual ne
 _FLAT_STEPS = 1000  # steps (and 20 passes) that may leave the dual unchanged, to rounding
 _ROUNDED = 10.0  # times tol: a proof that finds more than this was deceived by rounding in the kernel rows
 _LOOKS, _DRIFT = (25, 50, 100, 200, 400), 1e-4  # rounds at which the dual is recomputed; its error then
-_LEAST_SHARE, _EXTRA_ROUNDS = 1e-3, 5  # if the gap is large: of tol, in steps of a tenth; at each of them
-_POLISH_EPS = 1e-11
+LEAST_SHARE, _EXTRA_ROUNDS = 1e-3, 5  # if the gap is large: of tol, in steps of a tenth; at each of them
+POLISH_EPS = 1e-11
 _SHARE_OF_FIRST = 0.83  # if it solves blocks alone: measured on mnist
 _SETTLE_SHARE = 0.25  # of the memory budget, for the block that ``settle`` solves
 _FEW_VIOLATORS = 0.2  # of the support vectors: so many are settled alone
@@ -228,12 +228,12 @@ class Run:
     def _is_enough(self, proof: Certificate, eps: float) -> bool:
         """Whether a point that meets ``tol`` will do: with large costs a small ψ says little of the gap.
 
-        If the gap is large, a few rounds at smaller tolerances may help, down to ``_LEAST_SHARE`` of ``tol``.
+        If the gap is large, a few rounds at smaller tolerances may help, down to ``LEAST_SHARE`` of ``tol``.
         They are made if they are cheap: another proof of many samples is not.
         """
         if self.method.stop != "psi" or self.engine.n > WHOLE_SAMPLES:
             return True
-        return proof.relative_gap <= LARGE_GAP or 0.1 * eps < _LEAST_SHARE * self.tol
+        return proof.relative_gap <= LARGE_GAP or 0.1 * eps < LEAST_SHARE * self.tol
 
     def left(self, proof: Certificate) -> float:
         """What ``stop`` bounds by ``tol``."""
@@ -329,7 +329,7 @@ class Run:
         """What ``polish`` and ``settle`` ask for: one more block, by coordinate descent. Whether it moved."""
         engine, most = self.engine, self.engine.largest_block()
         if engine.n <= self.method.polish:
-            W, eps = engine.everyone(), min(self.tol, _POLISH_EPS)
+            W, eps = engine.everyone(), min(self.tol, POLISH_EPS)
         elif self.method.settle:
             eps = 0.5 * self.tol
             W = self._unsettled(eps, most)

@@ -42,6 +42,11 @@ class Monitor:
         """time.perf_counter() at the end of the time limit."""
         return math.inf if self._time_limit is None else self._start + self._time_limit
 
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether nothing can stop the run before it is done, and nobody watches it."""
+        return self._max_iter < 0 and self._time_limit is None and not self._observers
+
     def exhausted(self) -> Status | None:
         """The limit that forbids another iteration, if any."""
         if 0 <= self._max_iter <= len(self.trace):

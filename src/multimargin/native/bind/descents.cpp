@@ -228,11 +228,12 @@ Found shared_descent(const std::string& machine, const RowSource& rows, const Ma
 
 void bind_descents(nb::module_& m) {
   nb::class_<DescentOptions>(m, "DescentOptions", "How a coordinate descent runs.")
-      .def(nb::init<double, Index, Index, std::string, std::uint64_t, bool, double, double, bool, bool, bool, int,
-                    double>(),
+      .def(nb::init<double, Index, Index, std::string, std::uint64_t, bool, double, double, bool, bool, bool, bool,
+                    int, double>(),
            nb::kw_only(), "eps"_a, "max_sweeps"_a, "most_work"_a = std::numeric_limits<Index>::max(),
            "update"_a = "sort", "seed"_a = 0, "staged"_a = true, "relax"_a = 1.0, "width"_a = kInfinity,
-           "faces"_a = false, "spans"_a = false, "partners"_a = false, "n_threads"_a = 1, "seconds"_a = kInfinity,
+           "faces"_a = false, "spans"_a = false, "partners"_a = false, "whole"_a = false, "n_threads"_a = 1,
+           "seconds"_a = kInfinity,
            "Reach a violation of eps in at most max_sweeps sweeps, most_work multiply-adds and seconds. update and "
            "seed are of the one-sample solve; width says by how much G may change, and so which variables take part.");
   m.def("coordinate_descent", &coordinate_descent, "machine"_a, "K"_a.noconvert(), "diag"_a.noconvert(),

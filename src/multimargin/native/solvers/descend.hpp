@@ -7,6 +7,7 @@
 #include "solvers/shared_descent.hpp"
 #include "solvers/subproblem.hpp"
 #include "solvers/tile_descent.hpp"
+#include "solvers/whole_descent.hpp"
 
 namespace multimargin::solvers {
 
@@ -23,13 +24,21 @@ DescentResult in_precision(double eps, Run run) {
   return run(std::type_identity<double>{});
 }
 
+// Whether all K_ii are positive: steps of two samples need that.
+template <class T>
+bool has_curvature(const Subproblem<T>& b) {
+  return b.K && !b.shared && std::all_of(b.diag, b.diag + b.q, [](double value) { return value > 0.0; });
+}
+
 // Solves the subproblem in place:
 //
 //     classes share their mean (Lee-Lin-Wahba, M-SVM2)         every step changes all classes: tiles of samples
 //     classes are independent (one-vs-rest)                    one class after the other
-//     rows sum to zero (Crammer-Singer, Weston-Watkins)        sample after sample over the listed variables
+//     rows sum to zero (Crammer-Singer, Weston-Watkins)        sample after sample over the listed variables; a small
+//                                                              problem as a whole: the worst samples, with partners
 //
-// The last two copy kernel rows of single classes to `room`. The last one takes fixed-point kernel values too.
+// Kernel rows of single classes are copied to `room`, but not those of a whole problem. Listed variables go with
+// fixed-point kernel values too.
 template <class Machine, class T>
 DescentResult descend(const Subproblem<T>& b, const DescentOptions& options, T* room, Index room_size) {
   Machine machine(b.m, Machine::find_update(options.update), options.seed + 1, options.relax);
@@ -45,6 +54,8 @@ DescentResult descend(const Subproblem<T>& b, const DescentOptions& options, T* 
     const Index entries = descent.list(options.width);
     return descent.run(options, entries >= b.q * b.q);
   } else {
+    if constexpr (std::is_same_v<T, double>)
+      if (options.whole && has_curvature(b)) return WholeDescent<Machine>(b, std::move(machine), options).run();
     return in_precision<T>(options.eps, [&]<class Real>(std::type_identity<Real>) {
       ListedVariables<Machine, T, Real> variables(b, options.width, room, room_size);
       return CoordinateDescent<Machine, T, Real>(b, std::move(machine), std::move(variables), options).run();

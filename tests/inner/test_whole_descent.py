@@ -1,0 +1,67 @@
+"""Descents of small problems as a whole: the oracle's optimum, feasible at any moment, exact over faces."""
+
+import numpy as np
+import pytest
+from creeping_block import MACHINES, Case
+from oracle import certify, solve
+
+
+@pytest.mark.parametrize("faces", [False, True])
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_optimum_is_the_oracles(machine, faces):
+    case = Case(machine, n=45)  # not a multiple of eight
+    assert case.descend(whole=True, faces=faces, eps=1e-7)[2] <= 1e-7
+    best = solve(case.K, case.y, case.C, machine)[0]
+    assert case.check() == pytest.approx(certify(case.K, case.y, best, case.C, machine).dual, rel=1e-8)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_same_optimum_with_far_fewer_updates_than_sweeps(machine):
+    sweeps, case = Case(machine), Case(machine)
+    many, few = sweeps.descend()[1], case.descend(whole=True, faces=True)[1]
+    assert few < 0.2 * many
+    assert case.check() == pytest.approx(sweeps.check(), rel=1e-6)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_steps_over_the_face_save_most_updates_of_a_wide_kernel(machine):
+    alone, case = Case(machine, gamma=1e-3), Case(machine, gamma=1e-3)
+    alone.C *= 100.0
+    case.C *= 100.0
+    many, few = alone.descend(whole=True)[1], case.descend(whole=True, faces=True)[1]
+    assert few < 0.5 * many
+    assert case.check() == pytest.approx(alone.check(), rel=1e-5)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_with_faces_it_reaches_what_rounding_allows(machine):
+    case = Case(machine, gamma=1e-2)
+    assert case.descend(whole=True, faces=True, eps=1e-11)[2] <= 1e-11
+    case.check()
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_cut_short_it_is_feasible_and_lower(machine):
+    case, duals = Case(machine, gamma=1e-2), []
+    for _ in range(12):
+        case.descend(whole=True, faces=True, most_work=60_000)
+        duals.append(case.check())
+    assert np.diff(duals).max() <= 1e-9 * abs(duals[-1])
+    assert duals[-1] < duals[0]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_copies_of_a_sample_have_a_singular_face(machine):
+    case, twins = Case(machine, n=60), Case(machine, n=60)
+    twins.K, twins.y, twins.C = np.tile(case.K, (2, 2)), np.tile(case.y, 2), np.tile(0.5 * case.C, 2)
+    twins.alpha, twins.G = np.zeros((120, case.G.shape[1])), np.tile(case.G, (2, 1))
+    for block in (case, twins):
+        assert block.descend(whole=True, faces=True, eps=1e-6)[2] <= 1e-6
+    assert twins.check() == pytest.approx(case.check(), rel=1e-7)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_gradient_that_is_not_a_number_does_not_look_solved(machine):
+    case = Case(machine)
+    case.G[7, 1] = np.nan
+    assert not case.descend(whole=True)[2] <= 1e-4
