@@ -49,6 +49,14 @@ def faces() -> Iterator[Variant]:
         yield Variant(f"{data}, without faces", load(data), "crammer-singer", without)
 
 
+def whole() -> Iterator[Variant]:
+    auto = METHODS["auto"]
+    sweeps = replace(auto, inner=replace(auto.inner, partners=False))
+    for data in ("segment", "glass"):
+        yield Variant(data, load(data), "crammer-singer", auto)
+        yield Variant(f"{data}, sweeps of single samples", load(data), "crammer-singer", sweeps)
+
+
 def spans() -> Iterator[Variant]:
     auto = METHODS["auto"]
     without = replace(auto, inner=replace(auto.inner, spans=False))
@@ -111,6 +119,7 @@ def c_svc() -> Iterator[Variant]:
 
 CHOICES: dict[str, Callable[[], Iterator[Variant]]] = {
     "faces": faces,
+    "whole": whole,
     "spans": spans,
     "descent": descent,
     "everyone": everyone,

@@ -17,9 +17,11 @@ import numpy as np
 
 from ..problems import Problem
 from ..problems.base import UPDATES, DualRows
+from ..system.memory import WHOLE_SAMPLES
 from .base import ANY_SET, Finisher, InnerSolver
 from .block import Block
 
+_WHOLE_CLASSES = 12  # up to here a small problem is descended as a whole: see ``looks_at_all``
 _FIRST_THRESHOLD, _THRESHOLD_FALL = 0.5, 0.3  # of the largest violation; from stage to stage
 
 
@@ -94,6 +96,14 @@ class CoordinateDescent(InnerSolver):
             raise ValueError(f"reach must be None or at least 0, got {self.reach!r}.")
         if self.update not in UPDATES:
             raise ValueError(f"Unknown update {self.update!r}; use one of {', '.join(map(repr, UPDATES))}.")
+
+    def looks_at_all(self, n: int, m: int) -> bool:
+        """Whether descents of a problem of this size measure all samples before every round, natively.
+
+        Their steps move weight between two classes, and the best partner is looked for among all samples.
+        With many classes weight spreads over many of them at once, for which sweeps need fewer updates.
+        """
+        return self.partners and n <= WHOLE_SAMPLES and m <= _WHOLE_CLASSES
 
     def check(self, problem: Problem) -> None:
         super().check(problem)

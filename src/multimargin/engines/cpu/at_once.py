@@ -15,7 +15,6 @@ import numpy as np
 from ... import _core
 from ...inner import CoordinateDescent
 from ...run.profile import Profile
-from ...system.memory import WHOLE_SAMPLES
 from ...system.threads import blas_threads
 from ...system.typing import FloatArray
 from ..base import Certificate, EngineOptions, Found, Task
@@ -45,8 +44,8 @@ class AtOnce:
         """The problem, or None if it is not one for this."""
         n, inner, kernel = len(task.y), options.inner, task.kernel
         usual = task.team.size == 1 and task.start is None and task.left_out is None and not options.free_bias
-        able = isinstance(inner, CoordinateDescent) and inner.partners and options.dtype == "auto"
-        if not (usual and able and n <= WHOLE_SAMPLES and 8 * _COPIES * n * n <= options.cache_bytes):
+        able = isinstance(inner, CoordinateDescent) and inner.looks_at_all(n, task.m)
+        if not (usual and able and options.dtype == "auto" and 8 * _COPIES * n * n <= options.cache_bytes):
             return None
         if kernel.native is None or not kernel.bounded:  # others may be indefinite, or need a bias
             return None

@@ -17,7 +17,6 @@ from ... import _core
 from ...inner import CoordinateDescent, InnerSolver, PairDescent, ProjectedGradient, VariableProjection, work
 from ...inner.block import Block
 from ...run.profile import Profile, timed
-from ...system.memory import WHOLE_SAMPLES
 from ...system.team import SOLO, Team
 from ...system.typing import FloatArray
 from ..base import EngineOptions, is_late
@@ -248,7 +247,7 @@ class Solvers:
             faces=inner.faces,
             spans=inner.spans,
             partners=inner.partners,
-            whole=inner.partners and self.state.count <= WHOLE_SAMPLES,
+            whole=inner.looks_at_all(self.state.count, self.state.m),
             n_threads=self.options.n_threads,
             **rest,
         )
