@@ -28,11 +28,10 @@ def base_kernel(name, A, B, gamma, coef0, degree):
         return (gamma * (A @ B.T) + coef0) ** degree
     if name == "sigmoid":
         return np.tanh(gamma * (A @ B.T) + coef0)
-    differences = A[:, None, :] - B[None, :, :]
-    if name == "rbf":
-        return np.exp(-gamma * (differences**2).sum(axis=2))
-    if name == "laplacian":
-        return np.exp(-gamma * np.abs(differences).sum(axis=2))
+    if name in ("rbf", "laplacian"):
+        power = 2 if name == "rbf" else 1  # row by row: all differences at once are gigabytes
+        rows = [np.exp(-gamma * (np.abs(a - B) ** power).sum(axis=1)) for a in A]
+        return np.reshape(rows, (len(A), len(B)))
     raise KeyError(name)
 
 
