@@ -5,6 +5,7 @@
 #include "base/aligned_buffer.hpp"
 #include "base/row_loops.hpp"
 #include "kernel/distance_table.hpp"
+#include "kernel/factor_table.hpp"
 #include "kernel/kernel_function.hpp"
 #include "samples/samples.hpp"
 
@@ -42,6 +43,10 @@ class KernelTiles {
     const double farthest = operands.a.expansion(operands.spec.comparison()).largest + expansion_.largest;
     if (uses_table && expansion_.norms && farthest <= DistanceTable::most && DistanceTable::worthwhile())
       table_.emplace(operands.spec, expansion_.unit);
+    // No squared distance is above twice the sum of both norms.
+    if (uses_factors && operands.spec.kind == Kernel::rbf && 2.0 * farthest <= FactorTable::most &&
+        FactorTable::worthwhile())
+      factors_.emplace(operands.spec.gamma * expansion_.unit);
   }
 
   // Chooses rows of a; `ids` must stay valid while they are in use.
@@ -86,6 +91,7 @@ class KernelTiles {
 
  private:
   static constexpr bool bytes = std::is_same_v<Raw, std::uint8_t>, uses_table = bytes && std::is_same_v<Out, float>;
+  static constexpr bool uses_factors = std::is_same_v<Raw, std::int32_t> && std::is_same_v<Out, float>;
   using Wide = std::conditional_t<bytes, std::int32_t, Raw>;  // bytes are widened to it
 
   // Raw values become kernel values, in rows_.
@@ -102,6 +108,8 @@ class KernelTiles {
           table_->row(raw_.data() + k * ld_, norms[k], expansion.b_norm, width, rows_[k]);
         return;
       }
+    if constexpr (uses_factors)
+      if (factors_) return factors_->rows(raw_.data(), ld_, norms, expansion.b_norm, q_, width, rows_.data());
     const Wide* wide;
     if constexpr (bytes) {
       widen_row(raw_.data(), q_ * ld_, wide_.reserve(q_ * ld_));
@@ -132,6 +140,7 @@ class KernelTiles {
   Expansion expansion_;
   std::unique_ptr<RowTiles<Raw>> tiles_;
   std::optional<DistanceTable> table_;
+  std::optional<FactorTable> factors_;
   const Index* ids_ = nullptr;
   Index q_ = 0, ld_ = 0;
   AlignedBuffer<Raw> raw_;

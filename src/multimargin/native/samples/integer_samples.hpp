@@ -62,7 +62,8 @@ class IntegerSamples final : public Samples,
 
   Expansion expansion(Comparison comparison) const override {
     if (comparison == Comparison::l1_distance) throw std::logic_error("integer products give no L1 distance");
-    return {comparison == Comparison::product ? nullptr : this->norms(comparison), -2.0, scale_ * scale_};
+    return {comparison == Comparison::product ? nullptr : this->norms(comparison), -2.0, scale_ * scale_,
+            bounds_.norm};
   }
 
   TileShape tile_shape(Index q, Index width, bool split_rows) const override {
@@ -117,6 +118,7 @@ class IntegerSamples final : public Samples,
   struct Bounds {
     bool narrow;           // squared distances fit 32 bits
     std::int32_t largest;  // absolute value
+    double norm;           // the largest |x|^2
   };
 
   struct Measures {
@@ -140,8 +142,8 @@ class IntegerSamples final : public Samples,
     const std::int32_t largest = integer_norms(x, n, d, norms.data());
     if (largest > std::numeric_limits<std::int16_t>::max())
       throw std::invalid_argument("integer samples: values must lie in -32767..32767");
-    const bool narrow = norms.empty() || *std::max_element(norms.begin(), norms.end()) < narrow_norm;
-    return {{narrow, largest}, std::move(norms)};
+    const double norm = norms.empty() ? 0.0 : *std::max_element(norms.begin(), norms.end());
+    return {{norm < narrow_norm, largest, norm}, std::move(norms)};
   }
 
   // The samples as columns, packed at the first use: samples that are only rows of a product do not need it.
