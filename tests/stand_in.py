@@ -10,6 +10,8 @@ from multimargin.engines.base import Selection
 class StandIn:
     """An engine with given psi, gain, cost, support and groups; ``asked`` records what was examined."""
 
+    keeps_rows = True
+
     def __init__(self, psi, gain=None, C=1.0, support=(), groups=None, block=10**6):
         self.psi = np.asarray(psi, dtype=float)
         self.n = len(self.psi)

@@ -142,6 +142,57 @@ def test_scores_are_float64(simd, form):
         np.testing.assert_allclose(scores, K[5:695] @ coef, atol=1e-12 * np.abs(coef).sum())
 
 
+@pytest.mark.parametrize("gamma", [1e-4, 0.02, 0.3])
+def test_rbf_of_small_integers_has_all_its_digits(simd, gamma):
+    """Small distances may come from a table: all of them are right, and tiny values are 0."""
+    X = random_integers(np.int8, 400, 16, limit=12)
+    X[0], X[1] = 12, -12  # the largest distance
+    values = block(_core.integers(X, 1.0), spec("rbf", {"gamma": gamma}), np.arange(400), dtype=np.float32)
+    K = kernel_matrix("rbf", X.astype(np.float64), gamma=gamma)
+    tiny = K < 2.0**-125
+    np.testing.assert_allclose(values[~tiny], K[~tiny], rtol=1e-5)
+    assert (values[tiny] <= 2.0**-125).all()
+    assert gamma != 0.3 or tiny.any()
+
+
+@pytest.mark.parametrize("n", [1, 127, 128, 129, 700])
+@pytest.mark.parametrize("form", ["uint8", "int16", "binary", "float64"])
+def test_scores_among_the_samples_themselves(n, form):
+    X = random_integers(np.uint8, n, 33, 0.3, limit=1 if form == "binary" else 20)
+    samples = {
+        "uint8": lambda: _core.integers(X, 0.1),
+        "int16": lambda: _core.integers(X.astype(np.int16), 0.1),
+        "binary": lambda: _core.binary(X, 0.1),
+        "float64": lambda: _core.dense_product(X * 0.1),
+    }[form]()
+    coef = np.random.default_rng(1).normal(size=(n, 4))
+    coef[coef < 0.3] = 0.0
+    kernel = spec("rbf", {"gamma": 0.3}, offset=0.5)
+    expected = kernel_matrix("rbf", X * 0.1, gamma=0.3, offset=0.5) @ coef
+    middle = 3 * _core.SQUARE_TILE if n > 3 * _core.SQUARE_TILE else n
+    for threads in (1, 2, 5):
+        found = []
+        for ends in ([n], sorted({middle, n}), sorted({middle, n})):
+            scores, begin = np.zeros((n, 4)), 0
+            for end in ends:
+                _core.square_scores(kernel, samples, coef, begin, end, scores, threads)
+                begin = end
+            np.testing.assert_allclose(scores, expected, atol=1e-12 * np.abs(coef).sum())
+            found.append(scores)
+        np.testing.assert_array_equal(found[1], found[2])
+
+
+def test_scores_among_samples_are_checked():
+    samples, kernel = _core.integers(random_integers(np.uint8, 300, 5), 0.1), spec("rbf", {})
+    coef, out = np.ones((300, 2)), np.zeros((300, 2))
+    with pytest.raises(ValueError, match="whole tiles"):
+        _core.square_scores(kernel, samples, coef, 5, 300, out, 1)
+    with pytest.raises(ValueError, match="rows of x"):
+        _core.square_scores(kernel, samples, coef, 0, 301, out, 1)
+    with pytest.raises(ValueError, match="one row for each x"):
+        _core.square_scores(kernel, samples, coef[:9], 0, 300, out, 1)
+
+
 def test_samples_of_different_forms_do_not_pair():
     X = random_integers(np.uint8, 10, 8, limit=1)
     sets = [_core.integers(X, 1.0), _core.integers(X, 0.5), _core.integers(X.astype(np.int16), 1.0)]

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from multimargin import KernelSVC
 from multimargin.engines.base import EngineOptions, Task
+from multimargin.engines.cpu import kernel_values
 from multimargin.engines.cpu.engine import CpuEngine
 from multimargin.engines.cpu.proof import value_error
 from multimargin.inner.block import Aim
@@ -69,6 +70,20 @@ def test_error_of_the_gradient_is_within_the_bound(machine, rounds, d):
     advance(engine, method, rounds)
     error = np.abs(engine.state.G - exact_gradient(engine))[~engine.state.is_support].max()
     assert 0 < error <= engine.steps.proof.error()
+
+
+@pytest.mark.parametrize("form", [np.asarray, with_outlier, sparse.csr_array])
+@pytest.mark.parametrize("some", [False, True])
+def test_scores_of_support_vectors_use_symmetry(form, some, monkeypatch):
+    """The same scores as by all pairs, of all samples and of some, in every form of the data."""
+    values = engine_for(form=form)[0].rows.values
+    rng = np.random.default_rng(0)
+    ids = np.sort(rng.choice(N, 900, replace=False))
+    here = np.union1d(ids, np.arange(0, N, 7)) if some else None
+    coef = rng.normal(size=(900, M))
+    found = values.scores(ids, coef, here)
+    monkeypatch.setattr(kernel_values, "_LEAST_SQUARE", N)
+    np.testing.assert_allclose(found, values.scores(ids, coef, here), rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -173,6 +173,17 @@ def test_growing_respects_the_memory_budget_and_keeps_free_ones_first():
     assert len(set(W) & set(range(50))) == 0  # bounded ones wait
 
 
+@pytest.mark.parametrize(
+    ("keeps", "anew", "newcomers"), [(True, 1.0, 50), (False, 1.0, 100), (False, None, 50)]
+)
+def test_growing_takes_more_where_no_rows_are_kept(keeps, anew, newcomers):
+    engine = StandIn(psi=np.ones(1000), support=np.arange(100))
+    engine.psi[:100] = 0.0
+    engine.keeps_rows = keeps
+    W = next(start(Growing(share=0.5, share_anew=anew, least=10), engine)).W
+    assert len(W) == 100 + newcomers
+
+
 def test_cyclic_visits_everyone_in_turn():
     engine = StandIn(psi=np.ones(7))
     steps = start(Cyclic(q=3), engine)

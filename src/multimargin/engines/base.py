@@ -239,6 +239,11 @@ class Engine(ABC):
     def largest_block(self) -> int:
         """The largest working set whose kernel block fits the memory budget."""
 
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether a new sample of a working set costs a kernel row, which is kept."""
+        return True
+
     @abstractmethod
     def counts(self) -> Counts:
         """Work done so far."""

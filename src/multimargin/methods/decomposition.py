@@ -57,6 +57,8 @@ class Decomposition:
     inner_share, inner_floor : float
         The block is solved to ``inner_share`` of its own violation, but no further than ``inner_floor``
         of ``tol``. A block of the whole problem is solved straight to that.
+    inner_share_anew : float or None
+        ``inner_share`` if the engine keeps no kernel rows, because rounds cost less then; None is the same.
     settle : bool
         Before the proof, solve all support vectors and violators as one block by coordinate descent, if that
         block fits the memory budget. Projected gradient, stopped on the gap, leaves small coefficients on
@@ -84,6 +86,7 @@ class Decomposition:
     inner: InnerSolver
     stop: str = "psi"
     inner_share: float = 0.1
+    inner_share_anew: float | None = None
     inner_floor: float = 0.1
     settle: bool = False
     polish: int = 0
@@ -256,7 +259,9 @@ class Run:
         n, still, flat, lowest, before = engine.n, 0, 0, math.inf, math.inf
         by_gap = stop == "gap"  # tol says nothing of single samples then
         measure, above = ("gain", 0.0) if by_gap else (stop, _AIM * tol)
-        aim = Aim(0.0 if by_gap else method.inner_floor * tol, method.inner_share)
+        anew = None if engine.keeps_rows else method.inner_share_anew
+        share = method.inner_share if anew is None else anew
+        aim = Aim(0.0 if by_gap else method.inner_floor * tol, share)
         scheme.begin()
         for rounds, seen in enumerate(rule.choose(engine, measure, above, self.rng), start=1):
             choice = scheme.judged(seen)

@@ -41,9 +41,10 @@ METHODS: dict[str, Decomposition] = {
     "svm-light": Decomposition(SvmLight(n_sp=10, n_c=4), PairDescent()),
     # The fastest we know: all support vectors at once, exact coordinate descent in stages.
     "auto": Decomposition(
-        Growing(share=0.5),
+        Growing(share=0.5, share_anew=1.0),
         replace(_DESCENT, spans=True, partners=True, finish=InteriorPoint()),
         inner_share=0.1,
+        inner_share_anew=0.2,
         inner_floor=0.7,
         polish=100,
         leap=True,
@@ -54,7 +55,9 @@ PARALLEL = frozenset({"pdasmc"})  # names that are for several processes only
 
 # Machines that need other parts under the same name: those with a box instead of a simplex; Crammer-Singer,
 # whose samples MSVMpack ranks.
-_BOX = Decomposition(Growing(share=0.5), _DESCENT, inner_floor=0.7, polish=100)
+_BOX = Decomposition(
+    Growing(share=0.5, share_anew=1.0), _DESCENT, inner_share_anew=0.2, inner_floor=0.7, polish=100
+)
 # More or most samples become support vectors: fewer, larger rounds. If nothing couples the classes, pairs
 # (sample, class) that do not violate cannot affect the others.
 _MORE = replace(

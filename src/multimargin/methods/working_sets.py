@@ -211,8 +211,10 @@ class Growing(WorkingSet):
 
     Starts from ``start`` random samples, or from all if there are at most ``whole``. A round adds the
     worst violators that are no support vectors: at most ``share`` of the support vectors' number, half of
-    those that violate, and at least ``least``. If more than the share ``everyone`` of the first set became
-    support vectors, the next set is all samples, provided that its kernel block fits.
+    those that violate, and at least ``least``. If the engine keeps no kernel rows, newcomers cost little:
+    then ``share_anew`` takes the place of ``share``, unless it is None.
+    If more than the share ``everyone`` of the first set became support vectors, the next set is all samples,
+    provided that its kernel block fits.
     If the set would be larger than ``most``, or its kernel block than the memory budget, only some support
     vectors take part: the worst violators for one half, then a random choice, free before bounded ones.
     With ``reach``, bounded support vectors that are farther inside the margin than that and the largest
@@ -228,6 +230,7 @@ class Growing(WorkingSet):
     start: int = 256
     whole: int = WHOLE_SAMPLES
     share: float = 0.3
+    share_anew: float | None = None
     least: int = 128
     most: int | None = None
     reach: float = math.inf
@@ -279,7 +282,8 @@ class Growing(WorkingSet):
 
     def _newcomers(self, engine: Engine, stop: str, tol: float, largest: int) -> IntArray:
         """The worst violators among the samples that are no support vectors, right after a look at all."""
-        k = min(max(self.least, int(self.share * len(engine.support()))), (largest + 1) // 2)
+        share = self.share if engine.keeps_rows or self.share_anew is None else self.share_anew
+        k = min(max(self.least, int(share * len(engine.support()))), (largest + 1) // 2)
         new = engine.select(k, rank=self.rank, stop=stop, above=tol, among="rest", even=self.even, seen=True)
         return new.ids[: max(self.least, new.above // 2)]
 

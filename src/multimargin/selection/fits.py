@@ -87,7 +87,7 @@ class KernelFits:
         options: EngineOptions,
     ) -> None:
         self.task, self.folds, self.options = task, folds, options
-        warm = replace(method, inner_share=min(method.inner_share, _WARM_SHARE))
+        warm = replace(method, inner_share=min(method.inner_share, _WARM_SHARE), inner_share_anew=None)
         self._methods = {False: method, True: warm}  # by whether a fit starts from another one
         self.engine = LastingEngine(replace(task, C=largest), options)
         self.whole = len(folds) - 1

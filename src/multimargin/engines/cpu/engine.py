@@ -191,6 +191,10 @@ class CpuEngine(Engine):
     def largest_block(self) -> int:
         return self.blocks.largest
 
+    @property
+    def keeps_rows(self) -> bool:
+        return self.rows.keeps_rows
+
     def counts(self) -> Counts:
         cache, parts, n_support = self.rows.cache, self.shard, self.state.n_support
         done = self.rows.computed, cache.hits, cache.evictions

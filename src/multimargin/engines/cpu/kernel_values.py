@@ -29,6 +29,9 @@ from .scores import LaidOutScorer, SupportScorer
 LARGE_COST = 100.0  # up to here fixed-point values are used, and float32 sums
 FIXED_POINT_TOL = 1e-4  # down to here kernel rows are fixed-point numbers
 _VALUES_AT_ONCE = 1 << 22  # kernel values that Python holds at a time
+# Scores of samples against themselves use the symmetry of the kernel, from so many samples on, and if the
+# sums of all threads have no more values than this.
+_LEAST_SQUARE, _MOST_SUMS = 512, 1 << 23
 
 Table = Callable[[IntArray, int], np.ndarray]
 
@@ -284,20 +287,46 @@ class NativeValues(KernelValues):
             _core.kernel_gradient(self._spec, sv, coef, x, part, base, G, steady, self.n_threads)
 
     def scores(self, ids: IntArray, coef: FloatArray, here: IntArray | None = None) -> FloatArray:
-        width = self.width if here is None else len(here)
-        out = np.zeros((width, coef.shape[1]))
-        if not width or not len(ids):
+        out = np.zeros((self.width if here is None else len(here), coef.shape[1]))
+        if not len(out) or not len(ids):
             return out
-        if self.exact:
-            samples = self._samples if here is None else self._samples.take(here)
-            scorer = SupportScorer(self._spec, self._only(ids), np.ascontiguousarray(coef))
-            for first, last in scorer.steps(width, self.work, self.n_threads):
-                scorer(samples, first, last, out[first:last], self.n_threads)
-        else:  # guests are kept as rows of X
-            X = self.task.X if here is None else self.task.X[here]
-            rows = self.task.X[ids] if self.guests is None else self.guests.rows(ids)
-            LaidOutScorer([self._layout.in_float64()], self.task.offset, rows, coef)(X, self.n_threads, out)
+        scorer = self._scorer(ids, np.ascontiguousarray(coef))
+        own = self._own_places(ids, coef.shape[1], here)
+        if own is None:
+            self._score(scorer, here, out)
+        else:
+            others = np.delete(np.arange(len(out)), own)
+            rest = np.zeros((len(others), coef.shape[1]))
+            self._score(scorer, others if here is None else here[others], rest)
+            out[own], out[others] = scorer.among(self.n_threads), rest
         return out
+
+    def _own_places(self, ids: IntArray, m: int, here: IntArray | None) -> IntArray | None:
+        """Where ``ids`` are in ``here``, if all are there and their scores use the symmetry of the kernel."""
+        sums = self.n_threads * len(ids) * m
+        if self.guests is not None or len(ids) < _LEAST_SQUARE or sums > _MOST_SUMS:
+            return None
+        if here is None:
+            return ids
+        at = np.minimum(np.searchsorted(here, ids), len(here) - 1)
+        return at if np.array_equal(here[at], ids) else None
+
+    def _scorer(self, ids: IntArray, coef: FloatArray) -> SupportScorer | LaidOutScorer:
+        """Σ_j K(x, x_j) coef_j over ``ids`` in float64."""
+        if self.exact:
+            return SupportScorer(self._spec, self._only(ids), coef, self.work)
+        # Guests are kept as rows of X.
+        rows = self.task.X[ids] if self.guests is None else self.guests.rows(ids)
+        return LaidOutScorer([self._layout.in_float64()], self.task.offset, rows, coef)
+
+    def _score(self, scorer: SupportScorer | LaidOutScorer, here: IntArray | None, out: FloatArray) -> None:
+        """The scores of the samples ``here``, of all if None, into ``out``."""
+        if isinstance(scorer, LaidOutScorer):
+            scorer(self.task.X if here is None else self.task.X[here], self.n_threads, out)
+            return
+        samples = self._samples if here is None else self._samples.take(here)
+        for first, last in scorer.steps(len(out), self.n_threads):
+            scorer(samples, first, last, out[first:last], self.n_threads)
 
 
 def kernel_values(

@@ -2,6 +2,7 @@
 #include "kernel/kept_block.hpp"
 #include "kernel/kernel_block.hpp"
 #include "kernel/kernel_scores.hpp"
+#include "kernel/square_scores.hpp"
 #include "kernel/working_set_kernel.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -60,6 +61,18 @@ void scores(const KernelSpec& spec, const Samples& sv, const ConstMatrix& coef, 
           "scores must have one row for each x and one column for each of coef");
   checked_threads(n_threads);
   kernel_scores(operands, coef.data(), length(coef, 1), x_begin, x_end, scores.data(), n_threads);
+}
+
+void scores_among(const KernelSpec& spec, const Samples& x, const ConstMatrix& coef, Index begin, Index end,
+                  const Matrix& scores, int n_threads) {
+  nb::gil_scoped_release released;
+  const KernelOperands operands = check_operands(spec, x, x);
+  const Index n = x.n();
+  require(0 <= begin && begin <= end && end <= n, "begin..end must be rows of x");
+  require(begin % kSquareTile == 0 && (end % kSquareTile == 0 || end == n), "begin and end must be whole tiles");
+  require(length(coef) == n && length(scores) == n && length(scores, 1) == length(coef, 1),
+          "coef and scores must have one row for each x, and as many columns");
+  square_scores(operands, coef.data(), length(coef, 1), begin, end, scores.data(), checked_threads(n_threads));
 }
 
 void gradient(const KernelSpec& spec, const Samples& sv, const ConstMatrix& coef, const Samples& x, const Ids& ids,
@@ -151,6 +164,11 @@ void bind_kernel(nb::module_& m) {
   m.def("kernel_scores", &scores, "spec"_a, "sv"_a, "coef"_a.noconvert(), "x"_a, "x_begin"_a, "x_end"_a,
         "scores"_a.noconvert(), "n_threads"_a,
         "scores[j - x_begin] = sum over i of K(sv[i], x[j]) coef[i] for x_begin <= j < x_end.");
+  m.attr("SQUARE_TILE") = kSquareTile;
+  m.def("square_scores", &scores_among, "spec"_a, "x"_a, "coef"_a.noconvert(), "begin"_a, "end"_a,
+        "scores"_a.noconvert(), "n_threads"_a,
+        "scores[j] += sum over i of K(x[i], x[j]) coef[i], over the pairs whose larger number is in begin..end, which "
+        "are multiples of SQUARE_TILE, or the last row: half of the kernel values serve.");
   m.def("kernel_gradient", &gradient, "spec"_a, "sv"_a, "coef"_a.noconvert(), "x"_a, "ids"_a.noconvert(),
         "base"_a.noconvert(), "G"_a.noconvert(), "steady"_a, "n_threads"_a,
         "G[ids[j]] = base[ids[j]] + sum over i of K(sv[i], x[j]) coef[i] for all j. Kernel values are float32, if "
