@@ -159,9 +159,11 @@ def descent_from_samples(
     room: np.ndarray,
 ) -> tuple[int, int, float, int]: ...
 
+@final
 class SharedArguments:
     def __init__(self, *, batch: int, rank: int, ranks: int, exchange: Callable[[_F64], _F64]) -> None: ...
 
+@final
 class RowSource:
     def __init__(
         self,
@@ -188,6 +190,7 @@ def shared_descent(
     room: np.ndarray | None = None,
 ) -> tuple[int, int, float, int]: ...
 
+@final
 class KeptClasses:
     def __init__(self, m: int, most_values: int) -> None: ...
 
@@ -204,6 +207,7 @@ def class_descent(
     options: DescentOptions,
 ) -> tuple[int, int, float, int]: ...
 
+@final
 class WorkingSetKernel:
     def __init__(self, spec: KernelSpec, samples: Samples, n_threads: int) -> None: ...
 
@@ -263,6 +267,7 @@ def update_samples(
 # Proximal models and their Newton steps.
 def face_sizes(face: NDArray[np.bool_], coupled: bool, sizes: _F64) -> None: ...
 
+@final
 class NewtonPairs:
     def __init__(self) -> None: ...
     def solve(
