@@ -62,9 +62,10 @@ papers: $(PACKAGE)
 peers: $(PACKAGE)
 	$(BIN)/python benchmarks/workers/environments.py
 
-# A million damaged data files; FIRST=number goes on from there.
+# A million damaged data files, and as many broken calls of native functions; FIRST=number goes on from there.
 fuzz: $(PACKAGE)
 	$(BIN)/python tests/files/fuzz.py --inputs $(or $(INPUTS),1000000) --first $(or $(FIRST),0)
+	$(BIN)/python tests/native/fuzz_bindings.py --inputs $(or $(INPUTS),1000000) --first $(or $(FIRST),0)
 
 # BASE=commit and HEAD=commit name other commits than 1067630 and the working tree; OPTIONS=--counts and the like.
 regression: $(PACKAGE)

@@ -44,6 +44,9 @@ Index length(const A& array, std::size_t axis = 0) {
   return static_cast<Index>(array.shape(axis));
 }
 
+// Sizes and indices that are no lengths of arrays: sums and small multiples of them must fit an Index.
+inline constexpr Index kMostNamed = std::numeric_limits<Index>::max() / 1024;
+
 inline int checked_threads(int n_threads) {
   require(n_threads >= 1, "n_threads must be at least 1");
   return n_threads;

@@ -36,6 +36,7 @@ nb::object feed(Reader<Grammar>& reader, const Bytes& block, int n_threads) {
 // The different words of a column, and the line in which each comes first.
 template <class Grammar>
 nb::tuple words(const Reader<Grammar>& reader, std::size_t column) {
+  require(column < reader.word_columns(), "column: a column of words expected, counted among those");
   const Words& found = reader.words(column);
   nb::list names, lines;
   for (const std::string& name : found.names()) names.append(as_bytes(name));
@@ -45,6 +46,7 @@ nb::tuple words(const Reader<Grammar>& reader, std::size_t column) {
 
 template <class Grammar>
 void codes(const Reader<Grammar>& reader, std::size_t column, const WritableIds& out) {
+  require(column < reader.word_columns(), "column: a column of words expected, counted among those");
   const std::vector<std::uint32_t>& found = reader.words(column).codes();
   require(length(out) == static_cast<Index>(found.size()), "out: one code for each row expected");
   std::copy(found.begin(), found.end(), out.data());
@@ -94,7 +96,7 @@ void table_values(Reader<Table>& reader, const Dense& out, int n_threads) {
 
 void check_base(const Reader<Libsvm>& reader, Index base, Index width) {
   require(base >= 0 && (reader.most_index() < 0 || reader.least_index() >= base), "an index is smaller than base");
-  require(reader.most_index() < width + base, "an index is out of range");
+  require(reader.most_index() - base < width, "an index is out of range");
 }
 
 void libsvm_dense(Reader<Libsvm>& reader, const Dense& out, Index base, int n_threads) {
@@ -112,8 +114,8 @@ void libsvm_csr(Reader<Libsvm>& reader, const Flat& data, const Array<I, 1>& ind
   require(length(data) == reader.entries() && length(indices) == reader.entries(), "csr: one place per entry expected");
   require(length(indptr) == reader.rows() + 1, "csr: indptr has the wrong length");
   const Index most = std::numeric_limits<I>::max();
+  check_base(reader, base, std::numeric_limits<Index>::max() - std::max<Index>(base, 0));
   require(reader.entries() <= most && reader.most_index() - base <= most, "csr: the type of the indices is too short");
-  check_base(reader, base, std::numeric_limits<Index>::max() - base);
   with_values(data, [&](auto* values) {
     nb::gil_scoped_release released;
     reader.csr(values, indices.data(), indptr.data(), base, checked_threads(n_threads));
@@ -145,6 +147,8 @@ void bind_writers(nb::module_& m) {
             "csr: indptr must start at 0 and not decrease");
     require(indptr.data()[n] <= length(data) && indptr.data()[n] <= length(indices),
             "csr: indptr exceeds data or indices");
+    require(0 <= base && base <= kMostNamed, "base: a number in 0..2^53 expected");
+    require(all_within(indices.data(), indptr.data()[n], 0, kMostNamed + 1), "csr: indices must be in 0..2^53");
     check_style(style, codes, n);
     std::string text;
     {

@@ -110,7 +110,8 @@ void widen(const nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>& values
   nb::gil_scoped_release released;
   require(0 <= columns && columns <= old_stride && old_stride <= new_stride,
           "columns <= old_stride <= new_stride must hold");
-  require(rows >= 0 && (rows == 0 || (rows - 1) * new_stride + columns <= length(values)),
+  const Index room = length(values) - columns;  // for the starts of the rows
+  require(rows >= 0 && (rows == 0 || (room >= 0 && (rows == 1 || new_stride <= room / (rows - 1)))),
           "values has no room for the wider rows");
   with_stored_dtype(values, [&]<class T>(std::type_identity<T>) {
     widen_block(static_cast<T*>(values.data()), rows, columns, old_stride, new_stride, checked_threads(n_threads));

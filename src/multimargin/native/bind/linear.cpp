@@ -32,7 +32,7 @@ void make_problem(LinearProblem* self, const std::string& machine, std::unique_p
   const Index n = rows->rows();
   checked_threads(n_threads);
   checked_threads(parts);
-  require(m >= 2, "m must be at least 2");
+  require(2 <= m && m <= std::numeric_limits<std::int32_t>::max(), "m must be at least 2, and at most 2^31 - 1");
   require(length(y) == n && length(C) == n, "y and C must have one value per row");
   require(all_within(y.data(), n, 0, m), "labels must be in 0..m-1");
   bool valid = true;
@@ -59,6 +59,7 @@ void sparse_problem(LinearProblem* self, const std::string& machine, const AnyVe
   require(length(indices) == length(data), "indices and data must have the same length");
   const Index n = length(indptr) - 1;
   const I* starts = indptr.data();
+  require(0 <= d && d <= kMostNamed, "d must be in 0..2^53");
   require(n >= 0 && starts[0] >= 0 && static_cast<Index>(starts[n]) <= length(data), "indptr must stay within data");
   require(std::is_sorted(starts, starts + n + 1), "indptr must not decrease");
   require(all_within(indices.data() + starts[0], starts[n] - starts[0], 0, d), "column indices must be in 0..d-1");

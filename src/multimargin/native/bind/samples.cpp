@@ -70,6 +70,7 @@ std::unique_ptr<Samples> make_sparse(const AnyVector& data, const ConstVectorOf<
                                      const ConstVectorOf<I>& indptr, Index n, Index d) {
   nb::gil_scoped_release released;
   require(n >= 0 && d >= 1, "sparse: n must not be negative and d at least 1");
+  require(n <= kMostNamed && d <= kMostNamed, "sparse: n and d must be at most 2^53");
   require(n <= std::numeric_limits<I>::max(), "sparse: n must fit the type of the indices");
   check_positions(indices, indptr, n, d, length(data));
   const auto owner = std::make_shared<std::tuple<AnyVector, ConstVectorOf<I>, ConstVectorOf<I>>>(data, indices, indptr);
@@ -97,7 +98,8 @@ std::unique_ptr<Samples> make_binary(ConstVectorOf<I> indices, ConstVectorOf<I> 
                                      double scale) {
   nb::gil_scoped_release released;
   check_integer_form(d, scale);
-  require(n >= 0, "binary: n must not be negative");
+  require(0 <= n && n <= kMostNamed, "binary: n must be in 0..2^53");
+  require(d <= std::numeric_limits<std::uint32_t>::max(), "binary: at most 2^32 - 1 features");
   check_positions(indices, indptr, n, d, length(indices));
   ActiveFeatures rows;
   const I *columns = indices.data(), *starts = indptr.data();

@@ -40,6 +40,7 @@ class Reader {
   Index most_index() const { return most_index_; }
   const Place& least_place() const { return least_place_; }
   const Place& most_place() const { return most_place_; }
+  std::size_t word_columns() const { return words_.size(); }
   const Words& words(std::size_t column) const { return words_.at(column); }
 
   // Writes all values, one after the other. Chunks are freed on the way.

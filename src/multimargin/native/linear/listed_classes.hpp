@@ -38,8 +38,9 @@ class ListedClasses {
   MULTIMARGIN_INLINE Index list_from(W floor, Index count) {
     for (Index first = 0; first < task_.m; first += 64) {
       std::uint64_t& listed = listed_[first / 64];
-      const Index rest = std::min<Index>((task_.m - first + 7) / 8 * 8, 64);
-      for (std::uint64_t bits = at_least(scores_ + first, rest, floor) & ~listed; bits != 0; bits &= bits - 1)
+      const Index left = std::min<Index>(task_.m - first, 64), rest = (left + 7) / 8 * 8;
+      const std::uint64_t classes = ~std::uint64_t{0} >> (64 - left);  // if scores overflow, padding reaches the floor
+      for (std::uint64_t bits = at_least(scores_ + first, rest, floor) & classes & ~listed; bits != 0; bits &= bits - 1)
         list(count++, first + std::countr_zero(bits), 0.0);
       listed = 0;
     }

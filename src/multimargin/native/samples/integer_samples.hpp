@@ -61,7 +61,7 @@ class IntegerSamples final : public Samples,
   }
 
   Expansion expansion(Comparison comparison) const override {
-    if (comparison == Comparison::l1_distance) throw std::logic_error("integer products give no L1 distance");
+    if (comparison == Comparison::l1_distance) throw std::invalid_argument("integer products give no L1 distance");
     return {comparison == Comparison::product ? nullptr : this->norms(comparison), -2.0, scale_ * scale_,
             bounds_.norm};
   }
