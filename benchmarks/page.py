@@ -46,15 +46,16 @@ def main(words: list[str]) -> int:
 
 
 def written(name: str, command: list[str]) -> bool:
-    """Run a script and write its page; whether all its claims held. A page without data is not written."""
+    """Run a script and write its page; whether it ended and all its claims held. An unfinished page is not written."""
     print(f"{' '.join(command)} ...", flush=True)
     before = load_average()
     done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
     if done.stdout.startswith("skipped"):
         print(done.stdout.strip())
         return True
-    if not done.stdout:
-        raise SystemExit(done.stderr)
+    if "\nwritten to " not in done.stdout:  # what a report says in its end
+        print(f"{name} ended early, with exit code {done.returncode}: {done.stderr[-1000:]}")
+        return False
     facts = machine()
     kept = [line.rstrip() for line in done.stdout.strip("\n").splitlines()]
     kept = [line for line in kept if not line.startswith("written to ")]

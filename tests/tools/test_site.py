@@ -79,9 +79,9 @@ def test_a_page_has_command_commit_and_output(tmp_path, monkeypatch, capsys):
     assert lines[0] == f"$ python {script} --full" and lines[3:] == ["", "1  2"]
     script.write_text("print('skipped: no data')")
     assert page.written("two", [str(script)]) and not (tmp_path / "two.txt").exists()
-    script.write_text("raise ValueError('broken')")
-    with pytest.raises(SystemExit, match="broken"):
-        page.written("three", [str(script)])
+    script.write_text("print('half of a table', flush=True)\nraise ValueError('broken')")
+    assert not page.written("three", [str(script)]) and not (tmp_path / "three.txt").exists()
+    assert "exit code 1" in (out := capsys.readouterr().out) and "broken" in out
     with pytest.raises(SystemExit, match="no page shows four"):
         page.main(["four"])
 
