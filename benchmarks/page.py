@@ -46,7 +46,7 @@ def main(words: list[str]) -> int:
 
 
 def written(name: str, command: list[str]) -> bool:
-    """Run a script and write its page; whether it ended and all its claims held. An unfinished page is not written."""
+    """Run a script and write its page, if it came to its end; whether it did, and all its claims held."""
     print(f"{' '.join(command)} ...", flush=True)
     before = load_average()
     done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
