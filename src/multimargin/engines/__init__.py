@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from .base import Engine, EngineOptions
 from .cpu import CpuEngine
+from .cuda import CudaEngine
 from .mpi.setting import Mpi
 from .reference import ReferenceEngine
 from .scorer import Scorer
 from .setting import OneProcess, Setting
 
-ENGINES: dict[str, type[Engine]] = {engine.name: engine for engine in (ReferenceEngine, CpuEngine)}
+ENGINES: dict[str, type[Engine]] = {
+    engine.name: engine for engine in (ReferenceEngine, CpuEngine, CudaEngine)
+}
 
 
 def find_engine(engine: str | Mpi) -> Setting:
@@ -29,6 +32,7 @@ def find_engine(engine: str | Mpi) -> Setting:
 __all__ = [
     "ENGINES",
     "CpuEngine",
+    "CudaEngine",
     "Engine",
     "EngineOptions",
     "Mpi",

@@ -165,6 +165,11 @@ class Engine(ABC):
     @abstractmethod
     def __init__(self, task: Task, options: EngineOptions) -> None: ...
 
+    @staticmethod
+    def memory() -> int | None:
+        """Bytes for ``cache_size="auto"`` if the engine has memory of its own; else None."""
+        return None
+
     @property
     @abstractmethod
     def bias(self) -> FloatArray:

@@ -36,6 +36,7 @@ from .base import (
 from .diagonal import TINY_DIAGONAL, exact_diagonal
 from .divergence import check_dual
 from .solved_costs import SolvedCosts
+from .turns import in_turns
 
 _VALUES_AT_ONCE = 1 << 22  # kernel values held at a time
 
@@ -124,7 +125,7 @@ class ReferenceEngine(Engine):
         left = psi / self.problem.kappa if stop == "psi" else self.problem.closeness(psi, gain, rows.C)
         score = psi if rank == "psi" else gain
         order = [int(i) for i in np.argsort(-score, kind="stable") if left[i] > above and score[i] > 0]
-        chosen = _in_turns(order, rows.y, -(-k // self.problem.m)) if even else order[:k]
+        chosen = in_turns(order, rows.y, -(-k // self.problem.m)) if even else order[:k]
         gap = float(gain.sum()) if every else math.nan
         return Selection(ids[chosen], float(left.max()), gap, len(order))
 
@@ -254,12 +255,3 @@ class ReferenceEngine(Engine):
 
     def samples(self, ids: IntArray) -> Data:
         return self.task.X[ids]
-
-
-def _in_turns(order: list[int], y: np.ndarray, share: int) -> list[int]:
-    """The first ``share`` of every class: each class's first, then each class's second, and so on."""
-    turns: dict[int, list[int]] = {}
-    for i in order:
-        turns.setdefault(int(y[i]), []).append(i)
-    classes = [turns[label][:share] for label in sorted(turns)]
-    return [ids[turn] for turn in range(share) for ids in classes if turn < len(ids)]

@@ -15,6 +15,15 @@ class Setting(ABC):
     data: str = "same"  # what the processes are given: "same" arrays, "shards", or "auto" to find out
     model: str = "all"  # which processes get the whole model: "all", or "root" for the first one
 
+    @property
+    def place(self) -> str:
+        """The engine that works in each process; methods may differ by it (``methods/table.py``)."""
+        return "cpu"
+
+    def memory(self) -> int | None:
+        """Bytes for ``cache_size="auto"``; None for a share of the host's free memory."""
+        return None
+
     @abstractmethod
     def assemble(self) -> Team:
         """The processes that will hold a problem together; asked before there is a task."""
@@ -29,6 +38,13 @@ class OneProcess(Setting):
     """An engine in this process alone."""
 
     kind: type[Engine]
+
+    @property
+    def place(self) -> str:
+        return self.kind.name
+
+    def memory(self) -> int | None:
+        return self.kind.memory()
 
     def assemble(self) -> Team:
         return SOLO

@@ -52,11 +52,13 @@ class KernelFit(KernelParameters):
             offset = proximal_weight(kernel_diagonal(kernel, X, team), C, len(labels), team)
         return Task(problem, kernel, X, y, C, offset, start, bias if kind == "free" else None, team)
 
-    def _engine_options(self, method: Decomposition, n: int, seed: int, team: Team = SOLO) -> EngineOptions:
+    def _engine_options(
+        self, method: Decomposition, n: int, seed: int, team: Team = SOLO, own: int | None = None
+    ) -> EngineOptions:
         """How an engine may use the machine for a fit to ``n`` samples."""
         return EngineOptions(
             effective_threads(self.n_threads, team.core_share),
-            cache_bytes(self.cache_size, n, team),
+            cache_bytes(self.cache_size, n, team, own),
             method.block_share,
             self.dtype,
             bool(self.shrinking),
@@ -84,7 +86,7 @@ class KernelFit(KernelParameters):
         solver = self.solver if isinstance(self.solver, str) else repr(self.solver)
         checkpoint = open_checkpoint(self.checkpoint, model, solver, seed)
         seed = seed if checkpoint is None else checkpoint.seed
-        options = self._engine_options(method, model.shard.n, seed, task.team)
+        options = self._engine_options(method, model.shard.n, seed, task.team, setting.memory())
         engine: Engine
         made: dict[str, Any] | None = None
 

@@ -95,7 +95,7 @@ class KernelParameters(MachineClassifier):
 
     def _method(self) -> Decomposition:
         free = self._kind_of_bias() == "free"
-        return find_method(self.solver, self.working_set_size, self.machine, free)
+        return find_method(self.solver, self.working_set_size, self.machine, free, self._setting().place)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -83,6 +83,18 @@ VARIANTS: dict[tuple[str, str], Decomposition] = {
     # conditions by what they contribute to the gap.
     ("msvmpack", "crammer-singer"): Decomposition(Gain(q=10), FrankWolfe(), stop="gap"),
 }
+# Engines that compute whole blocks in no time: all samples at once if their block fits, else a set that grows in few
+# rounds. A descent there has no options.
+_WHOLE = Decomposition(
+    Growing(start=1 << 16, whole=1 << 62, share=1.0, least=4096),
+    CoordinateDescent(),
+    inner_share=0.1,
+    inner_floor=0.9,
+    polish=100,
+)
+PLACES: dict[tuple[str, str], Decomposition] = {("auto", "cuda"): _WHOLE}
+_BALANCED_PLACES = {("auto", "cuda"): replace(_WHOLE, inner=PairDescent())}
+
 # The same for a free bias, if a method has steps of its own for it instead of the proximal scheme. Its
 # linear programs cost little more for 50 samples than for 10.
 FREE_BIAS: dict[str, Decomposition] = {
@@ -91,13 +103,18 @@ FREE_BIAS: dict[str, Decomposition] = {
 
 
 def find_method(
-    solver: str | Decomposition, working_set_size: int | str, machine: str, free_bias: bool = False
+    solver: str | Decomposition,
+    working_set_size: int | str,
+    machine: str,
+    free_bias: bool = False,
+    place: str = "cpu",
 ) -> Decomposition:
     """The decomposition of that name, with its working-set size replaced if one is given."""
     if isinstance(solver, Decomposition):
         method = solver
     elif solver in METHODS:
-        method = VARIANTS.get((solver, machine), METHODS[solver])
+        places = _BALANCED_PLACES if PROBLEMS[machine].balanced else PLACES
+        method = places.get((solver, place)) or VARIANTS.get((solver, machine), METHODS[solver])
         method = FREE_BIAS.get(solver, method) if free_bias else method
     else:
         raise ValueError(

@@ -29,15 +29,17 @@ def available_bytes(root: Path = Path("/")) -> int:
         return _FALLBACK
 
 
-def cache_bytes(cache_size: float | str, n: int, team: Team = SOLO) -> int:
+def cache_bytes(cache_size: float | str, n: int, team: Team = SOLO, own: int | None = None) -> int:
     """Bytes for kernel rows of ``n`` samples: ``cache_size`` MB (10**6 bytes), or a share of the free memory.
 
     Processes on the same host share its memory evenly. All processes of the team get the same number, the
     smallest. For at most ``_SMALL`` samples the free memory is not read, because reading it takes longer
-    than computing their kernel matrix.
+    than computing their kernel matrix. An engine with memory of its ``own`` says what "auto" is.
     """
     if cache_size != "auto":
         mine = int(float(cache_size) * 10**6)
+    elif own is not None:
+        mine = own
     elif n <= _SMALL:
         mine = _SMALL_BYTES
     else:

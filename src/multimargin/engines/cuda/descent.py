@@ -1,0 +1,161 @@
+"""Batched greedy descent on the device (kernels/descent.cu, kernels/pairs.cu): one persistent kernel per block.
+
+The kernel comes back every few milliseconds, so that the host sees Ctrl-C and the time limit. How long it ran never
+changes what it does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...system.typing import IntArray
+from .device import cupy, function, launch, multiprocessors, shared_bytes
+from .samples import padded
+from .state import MACHINES, DeviceState
+
+_C_REALS = {"float32": "float", "float64": "double"}
+_C_VALUES = {"uint16": "unsigned short", "float32": "float", "float64": "double"}
+_SLICE_SECONDS = 0.03  # of a run without a look at the clock
+_FIRST_ITERATIONS = 256
+_MOST_CLASSES = 32  # whose changes are added up at a time
+_THREADS = 512
+_MOST_BLOCKS = 256
+_ROWS = 8  # of a block, at least
+_FIXED_SHARED = 4096
+# Shares of C below which a variable counts as zero: what rounding leaves of one.
+_MARGIN = {"float32": 4e-7, "float64": 1e-15}
+_MOST_ITERATIONS = 20_000_000
+
+
+class Block(NamedTuple):
+    """A working set in the layout of the kernels."""
+
+    W: Any  # ids, on the device
+    q: int
+    v: Any  # (columns, padded(q)) variables
+    G: Any
+    diagonal: Any
+    ridge: Any
+    y: Any
+    C: Any
+
+
+class Descent:
+    """Solves the block of a working set on the device."""
+
+    def __init__(self, state: DeviceState, real: str) -> None:
+        self.state, self.real = state, real
+        self.iterations = 0
+        self.machine, self.binary = MACHINES[state.problem.name], state.problem.balanced
+
+    def gather(self, W: IntArray) -> Block:
+        """The variables and gradients of the samples ``W``."""
+        cp, state, q = cupy(), self.state, len(W)
+        wide, ids = padded(q), cp.asarray(W, dtype=np.int64)
+        v, G = cp.zeros((state.m, wide), dtype=self.real), cp.zeros((state.m, wide), dtype=self.real)
+        diagonal, C = cp.empty(q, dtype=self.real), cp.empty(q, dtype=self.real)
+        ridge = None if state.ridge is None else cp.empty(q, dtype=self.real)
+        y = cp.empty(q, dtype=np.int32)
+        kernel = self._state_function("gather")
+        point = state.alpha, state.G, state.diagonal, state.ridge, state.y, state.C, state.n
+        launch(
+            kernel, q, *point, np.int32(state.problem.m), ids, np.int32(q), wide, v, G, diagonal, ridge, y, C
+        )
+        return Block(ids, q, v, G, diagonal, ridge, y, C)
+
+    def scatter(self, block: Block, before: Any) -> tuple[IntArray, Any]:
+        """Take the block's variables over into alpha; the samples that moved, and their changes (k, m)."""
+        cp, state = cupy(), self.state
+        moved, delta = cp.zeros(block.q, dtype=bool), cp.zeros((state.m, block.q))
+        arguments = state.alpha, state.y, state.C, state.n, np.int32(state.problem.m)
+        layout = block.W, np.int32(block.q), padded(block.q), before, block.v, moved, delta
+        launch(self._state_function("scatter"), block.q, *arguments, *layout)
+        at = cp.flatnonzero(moved)
+        return block.W[at].get(), cp.ascontiguousarray(delta[:, at].T)
+
+    def _state_function(self, name: str) -> Any:
+        return function("state.cu", name, MACHINE=self.machine, REAL=_C_REALS[self.real])
+
+    def run(self, block: Block, K: Any, offset: float, eps: float, late: Callable[[], bool]) -> int:
+        """Descend until no violation is above ``eps``; the steps of single samples or pairs, roughly."""
+        kernel = self._pairs if self.binary else self._samples
+        go, blocks = kernel(block, K, offset, eps)
+        done, most = 0, _FIRST_ITERATIONS
+        while done < _MOST_ITERATIONS:
+            start = time.perf_counter()
+            iterations, worst = go(most)
+            done += iterations
+            if iterations < most or worst <= eps or late():
+                break
+            seconds = time.perf_counter() - start
+            most = int(min(4 * most, max(1, most * _SLICE_SECONDS / max(seconds, 1e-6))))
+        self.iterations = done
+        return done * blocks
+
+    def _grid(self, q: int) -> tuple[int, int]:
+        """Blocks, and rows of each: an even number."""
+        blocks = min(multiprocessors(), _MOST_BLOCKS, -(-q // _ROWS))
+        rows = -(-q // blocks)
+        return blocks, rows + rows % 2
+
+    def _shared_bytes(self, chunk: int) -> int:
+        """Shared memory of a block: its steps, and what its threads add up."""
+        return _FIXED_SHARED + np.dtype(self.real).itemsize * chunk * (_MOST_BLOCKS + 2 * _THREADS)
+
+    def _classes_at_once(self, m: int) -> int:
+        chunk = min(_MOST_CLASSES, -(-m // 4) * 4)
+        while self._shared_bytes(chunk) > shared_bytes():
+            chunk -= 4
+        return chunk
+
+    def _samples(self, block: Block, K: Any, offset: float, eps: float) -> tuple[Any, int]:
+        cp, m = cupy(), self.state.problem.m
+        blocks, rows = self._grid(block.q)
+        chunk = self._classes_at_once(m)
+        wide = -(-m // chunk) * chunk
+        real, value = _C_REALS[self.real], _C_VALUES[K.dtype.name]
+        macros = {"MACHINE": self.machine, "REAL": real, "VALUE": value, "CLASSES": m, "CHUNK": chunk}
+        unroll = 12 if chunk <= 12 else 8 if chunk <= 20 else 4
+        kernel = function("descent.cu", "descend", **macros, UNROLL=unroll, THREADS=_THREADS)
+        shared = self._shared_bytes(chunk)
+        kernel.max_dynamic_shared_size_bytes = shared
+        steps, own = cp.zeros((2, blocks, wide), self.real), cp.zeros((blocks, m), self.real)
+        heads, bends = cp.zeros((2, blocks, 4), np.float64), cp.zeros((2, blocks), self.real)
+        arrived, told = cp.zeros(1, np.uint32), cp.zeros(2)
+        one = K, K.shape[1], np.float64(offset), block.diagonal, block.ridge, block.y, block.C
+        two = np.int32(block.q), padded(block.q), block.v, block.G
+        three = np.float64(_MARGIN[self.real]), np.int32(rows), steps, own, heads, bends, arrived
+
+        def go(most: int) -> tuple[int, float]:
+            arrived.fill(0)
+            arguments = *one, *two, *three, np.float64(eps), np.int32(most), told
+            kernel((blocks,), (_THREADS,), arguments, shared_mem=shared)
+            iterations, worst = told.get()
+            return int(iterations), float(worst)
+
+        return go, blocks
+
+    def _pairs(self, block: Block, K: Any, offset: float, eps: float) -> tuple[Any, int]:
+        cp = cupy()
+        blocks, rows = self._grid(block.q)
+        macros = {"REAL": _C_REALS[self.real], "VALUE": _C_VALUES[K.dtype.name]}
+        kernel = function("pairs.cu", "descend", **macros)
+        candidates, bends = cp.zeros((2, 2, blocks, 4), np.float64), cp.zeros((2, blocks), self.real)
+        arrived, told = cp.zeros(1, np.uint32), cp.zeros(2)
+        # The offset adds the same to all scores as long as the sum stays: pairs do not see it.
+        diagonal = (block.diagonal - offset).astype(self.real)
+        one = K, K.shape[1], diagonal, block.y, block.C, np.int32(block.q), block.v, block.G
+        two = np.float64(_MARGIN[self.real]), np.int32(rows), candidates, bends, arrived
+
+        def go(most: int) -> tuple[int, float]:
+            arrived.fill(0)
+            arguments = *one, *two, np.float64(eps), np.int32(most), told
+            kernel((blocks,), (_THREADS,), arguments)
+            iterations, worst = told.get()
+            return int(iterations), float(worst)
+
+        return go, blocks

@@ -1,0 +1,363 @@
+"""The CUDA engine: every verb of the seam on one GPU."""
+
+from __future__ import annotations
+
+import math
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...inner import CoordinateDescent, PairDescent
+from ...inner import Block as HostBlock
+from ...inner.base import InnerSolver
+from ...inner.block import Aim
+from ...problems.zero_sums import balanced, with_zero_sums
+from ...run.profile import Profile, timed
+from ...system.memory import WHOLE_SAMPLES
+from ...system.shard import Shard
+from ...system.threads import blas_threads
+from ...system.typing import Data, FloatArray, IntArray
+from ..base import (
+    Certificate,
+    Counts,
+    Engine,
+    EngineOptions,
+    Found,
+    Improvement,
+    Selection,
+    Task,
+    is_late,
+    needs_all,
+)
+from ..diagonal import TINY_DIAGONAL, exact_diagonal
+from ..divergence import check_dual
+from ..solved_costs import SolvedCosts
+from ..turns import in_turns
+from .descent import Descent
+from .device import cupy, describe, free_bytes, SHARE
+from .state import DeviceState
+from .values import kernel_values
+
+_BLOCK_SHARE = 2.5  # no kernel rows are kept, so blocks get so many times their share of the memory
+_ADD = 0.5  # of the support vectors: if fewer samples moved, their steps alone are added to the scores
+_TAKEN = 8  # additions in a row before scores are summed anew
+
+
+class CudaEngine(Engine):
+    """Kernel values, coefficients, gradient and block solvers on one GPU.
+
+    A block K_WW is computed for every working set, because that takes less time than to keep values. Coordinate
+    descent and pair descent become batched greedy descent (``descent.py``). Other solvers run on the host, on a copy
+    of the block. After a step, the scores of all samples are computed in float64.
+    """
+
+    name: ClassVar[str] = "cuda"
+
+    def __init__(self, task: Task, options: EngineOptions) -> None:
+        needs_all(task, self.name)
+        cupy()
+        self.task, self.options, self.problem, self.team = task, options, task.problem, task.team
+        self.n, self.m, self.offset = len(task.y), task.m, task.offset
+        self.profile = Profile()
+        self._rng = np.random.default_rng(options.seed)
+        self._values_computed, self._since_sum, self._iterations = 0, 0, 0
+        self._on_host: set[str] = set()
+        bounded = task.kernel.native in ("rbf", "laplacian")
+        self._single = options.dtype == "float32" or (
+            options.dtype == "auto" and bounded and self.n > WHOLE_SAMPLES
+        )
+        self._budget = options.budget(self.n, self._value_dtype().itemsize, temporary_bytes=0)
+        with self.profile.phase("memory"):
+            diagonal = exact_diagonal(task, task.kernel.diagonal(task.X))
+            self.costs = SolvedCosts(task, diagonal)
+            self.values = kernel_values(task)
+        with self.profile.phase("gradient"):
+            self.state = DeviceState(task, self.values, diagonal, self.costs)
+        check_dual(task, self.state.dual, self.costs.total)
+        self.diagonal = diagonal
+
+    @staticmethod
+    def memory() -> int:
+        """Bytes for ``cache_size="auto"``."""
+        return int(SHARE * free_bytes())
+
+    def _value_dtype(self) -> np.dtype[Any]:
+        """How values of a block are stored."""
+        if not self._single:
+            return np.dtype(np.float64)
+        bounded = self.task.kernel.native in ("rbf", "laplacian") and self.options.dtype == "auto"
+        return np.dtype(np.uint16 if bounded else np.float32)
+
+    @property
+    def bias(self) -> FloatArray:
+        return self.state.bias
+
+    @property
+    def dual(self) -> float:
+        return self.state.dual
+
+    @property
+    def total_cost(self) -> float:
+        return self.costs.total
+
+    def running(self) -> AbstractContextManager[Any]:
+        return blas_threads(self.options.n_threads)
+
+    # -- look ----------------------------------------------------------------------------------------
+    @timed("selection")
+    def select(
+        self,
+        k: int,
+        *,
+        rank: str = "psi",
+        stop: str = "psi",
+        above: float = 0.0,
+        among: str = "all",
+        even: bool = False,
+        seen: bool = False,
+    ) -> Selection:
+        cp, facts, every = cupy(), self.state.facts, among in ("all", "near")
+        left = facts.psi / self.problem.kappa if stop == "psi" else self._closeness(facts.psi, facts.gain)
+        score = facts.psi if rank == "psi" else facts.gain
+        able = (left > above) & (score > 0)
+        if not every:
+            inside = self.state.alpha.any(axis=0) == (among == "support")
+            left, able = cp.where(inside, left, -math.inf), able & inside
+        violation, gap, count = cp.stack([left.max(), facts.gain.sum(), able.sum()]).get()
+        ids = cp.flatnonzero(able)
+        if even:
+            order = ids[cp.argsort(-score[ids])].get()
+            chosen = np.array(in_turns(order.tolist(), self.task.y, -(-k // self.problem.m)), dtype=np.int64)
+        else:
+            chosen = ids[cp.argsort(-score[ids])[:k]].get()
+        largest = 0.0 if math.isinf(violation) else float(violation)
+        return Selection(chosen, largest, float(gap) if every else math.nan, int(count))
+
+    def _closeness(self, psi: Any, gain: Any) -> Any:
+        """``Problem.closeness`` on the device."""
+        if self.problem.name == "msvm2":
+            return psi / self.problem.kappa
+        return gain / (self.problem.gap_scale * self.state.C)
+
+    def support(self, reach: float = math.inf) -> IntArray:
+        ids = self.state.support
+        if math.isinf(reach):
+            return ids
+        return np.asarray(ids[~self.problem.settled(self.state.rows(ids), reach)])
+
+    def groups(self, ids: IntArray) -> np.ndarray:
+        rows = self.state.rows(ids)
+        return self.problem.group(rows.alpha, rows.y, rows.C)
+
+    @timed("selection")
+    def pairs(self, most: int, second_order: bool = False) -> tuple[IntArray, IntArray]:
+        rows, shard = self.state.rows(), Shard(self.n, self.team)
+        up, down = self.problem.pairs(rows, 1 if second_order else most, shard)
+        if not second_order or not len(up):
+            return up, down
+        pair = np.concatenate([up, down])
+        columns = self.values.scores(pair, cupy().eye(len(pair))).get()
+        curvature = self.diagonal[pair][:, None] + self.diagonal - 2.0 * columns
+        curvature = np.maximum(curvature, TINY_DIAGONAL * self.diagonal.max())
+        return self.problem.gaining_pairs(rows, pair, curvature, most, shard)
+
+    def largest_block(self) -> int:
+        share = min(1.0, _BLOCK_SHARE * self.options.block_share)
+        values = int(share * self.options.cache_bytes) // self._value_dtype().itemsize
+        return max(self._budget.largest_block, math.isqrt(values))
+
+    def counts(self) -> Counts:
+        return Counts(round(self._values_computed / self.n), 0, 0, len(self.state.support))
+
+    def describe(self) -> dict[str, object]:
+        facts: dict[str, object] = {
+            "engine": self.name,
+            "device": describe(),
+            "n_threads": self.options.n_threads,
+            "row_dtype": self._value_dtype().name,
+            "kernel_form": self.values.form,
+            "iterations": self._iterations,
+        }
+        if self._on_host:
+            facts["solved_on_host"] = sorted(self._on_host)
+        return facts
+
+    # -- move ----------------------------------------------------------------------------------------
+    def improve(self, W: IntArray, inner: InnerSolver, aim: Aim, keep: bool = False) -> Improvement:
+        if _has_device_form(inner):
+            return self._descend(W, inner, aim)
+        self._on_host.add(inner.name)
+        return self._solve_on_host(W, inner, aim)
+
+    def _eps(self, W: IntArray, inner: InnerSolver, aim: Aim) -> float:
+        """The tolerance in units of the scores, as ``Aim.eps`` defines it."""
+        least = aim.least * self.problem.kappa
+        if aim.share == 0 or (least > 0 and len(W) in (1, self.n)):
+            return least
+        psi = self.state.facts.psi
+        start = psi.max() if len(W) == self.n else psi[cupy().asarray(W)].max()
+        return max(aim.share * float(start), least)
+
+    def _descend(self, W: IntArray, inner: InnerSolver, aim: Aim) -> Improvement:
+        eps = self._eps(W, inner, aim)
+        with self.profile.phase("kernel rows"):
+            K = self.values.block(W, self._value_dtype())
+            self._values_computed += len(W) ** 2
+            cupy().cuda.get_current_stream().synchronize()
+        descent = Descent(self.state, "float32" if self._single else "float64")
+        with self.profile.phase("inner"):
+            block = descent.gather(W)
+            before = block.v.copy()
+            try:
+                steps = descent.run(block, K, self.offset, eps, partial(is_late, self.deadline, self.team))
+            except KeyboardInterrupt:
+                descent.scatter(block, before)
+                self.state.lose()
+                raise
+            del K
+            self._iterations += descent.iterations
+            ids, delta = descent.scatter(block, before)
+        with self.profile.phase("gradient"):
+            self._take(ids, delta)
+        return Improvement(steps, len(ids) > 0)
+
+    def _take(self, ids: IntArray, delta: Any) -> None:
+        """G for the new alpha: from the steps alone if they are few."""
+        self.state.lose()
+        if not len(ids):
+            self.state.is_exact = True
+            return
+        support = len(self.state.support)
+        self._since_sum = self._since_sum + 1 if len(ids) < _ADD * support and self._since_sum < _TAKEN else 0
+        self._values_computed += self.n * (len(ids) if self._since_sum else support)
+        if self._since_sum:
+            self.state.add(ids, delta)
+        else:
+            self.state.refresh()
+        check_dual(self.task, self.state.dual, self.total_cost)
+
+    def _solve_on_host(self, W: IntArray, inner: InnerSolver, aim: Aim) -> Improvement:
+        with self.profile.phase("kernel rows"):
+            K = self.values.block(W, np.dtype(np.float64))[:, : len(W)].get() + self.offset
+            np.fill_diagonal(K, self.diagonal[W])
+            self._values_computed += len(W) ** 2
+        rows = self.state.rows(W)
+        block = HostBlock(W, K, self.diagonal[W], rows.alpha.copy(), rows.G, rows.y, rows.C)
+        block.late = partial(is_late, self.deadline, self.team)
+        with self.profile.phase("inner"):
+            eps = aim.eps(self.problem, inner.measure, block, self.n)
+            try:
+                steps = inner.solve(self.problem, block, eps, self._rng)
+            except KeyboardInterrupt:
+                self._write(W, block.alpha)
+                self.state.lose()
+                raise
+        with self.profile.phase("gradient"):
+            delta = block.alpha - rows.alpha
+            moved = np.flatnonzero(delta.any(axis=1))
+            self._write(W, block.alpha)
+            self._take(W[moved], cupy().asarray(np.ascontiguousarray(delta[moved])))
+        return Improvement(steps, len(moved) > 0)
+
+    def _write(self, W: IntArray, alpha: FloatArray) -> None:
+        cp = cupy()
+        self.state.alpha[:, cp.asarray(W)] = cp.asarray(np.ascontiguousarray(alpha.T))
+
+    def leap(self, tol: float) -> bool:
+        return False
+
+    def promote(self, drift: float = 0.0) -> bool:
+        if drift > 0 or self.options.dtype != "auto" or not self._single:
+            return False
+        self._single = False
+        try:
+            self._budget = self.options.budget(self.n, 8, temporary_bytes=0)
+        except ValueError:  # float64 values do not fit the memory budget
+            self._single = True
+            return False
+        return True
+
+    def raise_costs(self) -> bool:
+        if not self.costs.are_capped:
+            return False
+        alpha = self.costs.rise(self.state.rows().alpha, self.task.y)
+        if alpha is not None:
+            self.state.take_costs()
+            self.state.place(alpha)
+        return alpha is not None
+
+    # -- the bias ------------------------------------------------------------------------------------
+    def sums(self) -> FloatArray:
+        return self.state.sums()
+
+    def shift(self, change: FloatArray) -> None:
+        self.state.shift(change)
+
+    @timed("selection")
+    def centre(self) -> None:
+        self.shift(np.array([self.problem.centre(self.state.rows())]))
+
+    def best_bias(self, most: float = math.inf) -> None:
+        best = self.problem.best_bias(self.state.scores(), self.task.y, self.task.C, self.bias)
+        self.shift(np.clip(best - self.bias, -most, most))
+
+    def balance(self) -> bool:
+        alpha, _, y, C = self.state.rows()
+        found = balanced(self.problem, alpha, y, C, self.team)
+        if found is not None:
+            self.state.place(found)
+        return found is not None
+
+    def zero_sums(self) -> None:
+        alpha, _, y, C = self.state.rows()
+        self.state.place(with_zero_sums(self.problem, alpha, y, C, self.team))
+        self.best_bias()
+
+    # -- certify -------------------------------------------------------------------------------------
+    @timed("proof")
+    def prove(self) -> Certificate:
+        if not self.state.is_exact:
+            self.state.refresh()
+            self._since_sum = 0
+        return self.certificate()
+
+    @timed("proof")
+    def certificate(self) -> Certificate:
+        cp, state = cupy(), self.state
+        solved, asked = state.facts, state.asked_facts
+        psi = cp.maximum(asked.psi, solved.psi)  # with the stricter share near zero
+        gain = asked.gain
+        closeness = (
+            psi / self.problem.kappa
+            if self.problem.name == "msvm2"
+            else gain / (self.problem.gap_scale * state.asked)
+        )
+        violation, close, loss, gap = cp.stack(
+            [psi.max(), closeness.max(), asked.loss.sum(), gain.sum()]
+        ).get()
+        return Certificate(
+            violation=float(violation) / self.problem.kappa,
+            gain=float(close),
+            primal=state.energy + float(loss),
+            dual=state.dual,
+            gap=float(gap),
+        )
+
+    def found(self) -> Found:
+        cp, ids = cupy(), self.state.support
+        at = cp.asarray(ids)
+        coef = np.ascontiguousarray(self.state.alpha[:, at].T.get())
+        loss = (self.state.asked_facts.loss[at] / self.state.asked[at]).get()
+        return Found(ids, coef, loss, self.bias + self.offset * self.sums())
+
+    def samples(self, ids: IntArray) -> Data:
+        return self.task.X[ids]
+
+
+def _has_device_form(inner: InnerSolver) -> bool:
+    """Whether the solver's result, a block solved to a tolerance, is what batched greedy descent finds."""
+    if isinstance(inner, CoordinateDescent):
+        return inner.update != "frank-wolfe"
+    return isinstance(inner, PairDescent)

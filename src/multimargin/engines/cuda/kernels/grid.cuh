@@ -1,0 +1,78 @@
+// What all blocks of a persistent kernel share: they run at the same time, one per multiprocessor.
+#pragma once
+
+namespace multimargin {
+
+// Waits until all blocks have come here. `arrived` starts at 0; `target` is this block's count of arrivals so far.
+__device__ __forceinline__ void meet(unsigned* arrived, unsigned& target) {
+  target += gridDim.x;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    atomicAdd(arrived, 1u);
+    while (*(volatile unsigned*)arrived < target) {
+    }
+    __threadfence();
+  }
+  __syncthreads();
+}
+
+template <class T>
+struct Ranked {
+  T rank;
+  int at;
+};
+
+constexpr double NOBODY = -3e38;  // a rank below all others
+
+template <class T>
+__device__ __forceinline__ Ranked<T> better(Ranked<T> a, Ranked<T> b) {
+  return b.rank > a.rank || (b.rank == a.rank && b.at < a.at) ? b : a;
+}
+
+template <class T>
+__device__ __forceinline__ Ranked<T> best_of_warp(Ranked<T> mine) {
+  for (int o = 16; o; o >>= 1)
+    mine = better(mine, Ranked<T>{__shfl_xor_sync(~0u, mine.rank, o), __shfl_xor_sync(~0u, mine.at, o)});
+  return mine;
+}
+
+// The best of all threads, known to all of them. `shared` has 32 places.
+template <class T>
+__device__ __forceinline__ Ranked<T> best_of_block(Ranked<T> mine, Ranked<T>* shared) {
+  mine = best_of_warp(mine);
+  if ((threadIdx.x & 31) == 0) shared[threadIdx.x >> 5] = mine;
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    mine = threadIdx.x < (blockDim.x >> 5) ? shared[threadIdx.x] : Ranked<T>{T(NOBODY), 0x7fffffff};
+    mine = best_of_warp(mine);
+    if (threadIdx.x == 0) shared[0] = mine;
+  }
+  __syncthreads();
+  mine = shared[0];
+  __syncthreads();
+  return mine;
+}
+
+template <class T>
+__device__ __forceinline__ T sum_of_block(T mine, T* shared) {
+  for (int o = 16; o; o >>= 1) mine += __shfl_xor_sync(~0u, mine, o);
+  if ((threadIdx.x & 31) == 0) shared[threadIdx.x >> 5] = mine;
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    mine = threadIdx.x < (blockDim.x >> 5) ? shared[threadIdx.x] : T(0);
+    for (int o = 16; o; o >>= 1) mine += __shfl_xor_sync(~0u, mine, o);
+    if (threadIdx.x == 0) shared[0] = mine;
+  }
+  __syncthreads();
+  mine = shared[0];
+  __syncthreads();
+  return mine;
+}
+
+// Kernel values as they are stored: 16-bit fixed-point numbers of [0, 1], or floating-point numbers.
+__device__ __forceinline__ float as_number(unsigned short k) { return (float)k * (1.f / 65535.f); }
+__device__ __forceinline__ float as_number(float k) { return k; }
+__device__ __forceinline__ double as_number(double k) { return k; }
+
+}  // namespace multimargin

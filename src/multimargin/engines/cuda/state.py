@@ -1,0 +1,159 @@
+"""The point of a fit on the device: alpha and G in float64, class-major, and what a certificate needs of each sample.
+
+G is always that of alpha: scores are recomputed in float64 after every step, so that a proof has nothing left to do.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...problems.base import DualRows
+from ...system.typing import FloatArray, IntArray
+from ..base import Task
+from ..solved_costs import SolvedCosts
+from .device import cupy, function, launch
+from .values import KernelValues
+
+MACHINES = {
+    "crammer-singer": "CRAMMER_SINGER",
+    "weston-watkins": "WESTON_WATKINS",
+    "lee-lin-wahba": "LEE_LIN_WAHBA",
+    "msvm2": "MSVM2",
+    "one-vs-rest": "ONE_VS_REST",
+    "c-svc": "C_SVC",
+}
+
+
+class Facts(NamedTuple):
+    """Of every sample, on the device."""
+
+    psi: Any  # violation, in units of the scores
+    gain: Any  # part of the gap
+    loss: Any
+    score: Any  # ⟨α_i, S_i + b⟩
+    linear: Any  # ⟨T_i, α_i⟩
+    square: Any  # ‖α_i‖²
+
+
+class DeviceState:
+    """Alpha, G, the bias, the dual."""
+
+    def __init__(self, task: Task, values: KernelValues, diagonal: FloatArray, costs: SolvedCosts) -> None:
+        cp = cupy()
+        self.task, self.problem, self.values, self.costs = task, task.problem, values, costs
+        self.n, self.m = len(task.y), task.m
+        self.bias: FloatArray = np.zeros(self.m) if task.bias is None else task.bias
+        self.y = cp.asarray(task.y.astype(np.int32, copy=False))
+        self.asked, self.diagonal = cp.asarray(task.C), cp.asarray(diagonal)
+        ridge = task.problem.ridge(task.C)
+        self.ridge = None if ridge is None else cp.asarray(ridge)
+        self.take_costs()
+        self.target = self._target()
+        self._support: IntArray | None = None
+        self.place(task.alpha())
+
+    def _target(self) -> Any:
+        """T by label, (labels, m): one row per class."""
+        labels = np.arange(self.problem.m, dtype=np.int32)
+        return cupy().asarray(np.ascontiguousarray(self.problem.target(labels).T))  # (m, labels)
+
+    def take_costs(self) -> None:
+        """Take over the costs that are solved with."""
+        solved = self.costs.solved
+        self.C = self.asked if solved is self.task.C else cupy().asarray(solved)
+
+    def place(self, alpha: FloatArray) -> None:
+        """Take over a point from the host."""
+        cp = cupy()
+        self.alpha = cp.asarray(np.ascontiguousarray(alpha.T, dtype=np.float64))
+        self.lose()
+        self.refresh()
+
+    def lose(self) -> None:
+        """Alpha has changed, and G no longer belongs to it."""
+        self.is_exact, self._support = False, None
+
+    def refresh(self) -> None:
+        """G = (K + R) α - T + b from alpha alone, in float64, and what follows from it."""
+        ids = self.support
+        S = self.values.scores(ids, self.coefficients(ids))
+        self._take_scores(S)
+
+    def add(self, ids: IntArray, delta: Any) -> None:
+        """The same, from the change of alpha: (k, m) rows of ``ids``; alpha has it already."""
+        self.G += self.values.scores(ids, delta)
+        if self.ridge is not None:
+            at = cupy().asarray(ids)
+            self.G[:, at] += self.ridge[at] * delta.T
+        self._measure()
+
+    def _take_scores(self, S: Any) -> None:
+        S -= self.target[:, self.y]
+        S += cupy().asarray(self.bias)[:, None]
+        if self.ridge is not None:
+            S += self.ridge * self.alpha
+        self.G = S
+        self._measure()
+
+    def shift(self, change: FloatArray) -> None:
+        """Add to the bias, and to every row of G."""
+        self.bias = self.bias + change
+        self.G += cupy().asarray(change)[:, None]
+        self._measure()
+
+    # -- measures ------------------------------------------------------------------------------------
+    def _facts(self, C: Any) -> Facts:
+        out = cupy().empty((6, self.n))
+        kernel = function("state.cu", "measure", MACHINE=MACHINES[self.problem.name], REAL="double")
+        arguments = self.alpha, self.G, self.ridge, self.y, C, self.n, np.int32(self.problem.m), out
+        launch(kernel, self.n, *arguments)
+        return Facts(*out)
+
+    def _measure(self) -> None:
+        self.facts = self._facts(self.C)
+        self.asked_facts = self.facts if self.C is self.asked else self._facts(self.asked)
+        f, squares = self.facts, 0.0
+        sums = self.sums()
+        totals = cupy().stack([f.score.sum(), f.linear.sum()]).get()
+        if self.ridge is not None:
+            squares = 0.5 * float((self.ridge * f.square).sum())
+        # ½ ⟨α, S⟩ + ½ ⟨Rα, α⟩ - ⟨T, α⟩ + ⟨b, Σ α⟩, and f.score is of S + b
+        self.energy = 0.5 * float(totals[0] - self.bias @ sums)  # ½ ⟨α, S⟩
+        self.dual = self.energy + squares - float(totals[1]) + float(self.bias @ sums)
+        self.is_exact = True
+
+    @property
+    def support(self) -> IntArray:
+        """Ids of the samples with weight, ascending."""
+        if self._support is None:
+            self._support = cupy().flatnonzero(self.alpha.any(axis=0)).get()
+        return self._support
+
+    def sums(self) -> FloatArray:
+        """Σ_i α_i."""
+        return np.asarray(self.alpha.sum(axis=1).get())
+
+    def coefficients(self, ids: IntArray) -> Any:
+        """Rows of alpha, on the device."""
+        cp = cupy()
+        return cp.ascontiguousarray(self.alpha[:, cp.asarray(ids)].T)
+
+    # -- on the host ---------------------------------------------------------------------------------
+    def rows(self, ids: IntArray | None = None) -> DualRows:
+        """Samples as the machine's own formulas want them; all if None."""
+        if ids is None:
+            alpha, G = self.alpha.T.get(), self.G.T.get()
+            return DualRows(
+                np.ascontiguousarray(alpha), np.ascontiguousarray(G), self.task.y, self.costs.solved
+            )
+        at = cupy().asarray(ids)
+        alpha, G = self.alpha[:, at].T.get(), self.G[:, at].T.get()
+        y, C = self.task.y[ids], self.costs.solved[ids]
+        return DualRows(np.ascontiguousarray(alpha), np.ascontiguousarray(G), y, C)
+
+    def scores(self) -> FloatArray:
+        """S of all samples, on the host."""
+        rows = self.rows()
+        return self.problem.scores(rows.G - self.bias, rows.alpha, self.task.y, self.task.C)
