@@ -25,10 +25,16 @@ _MOST_CLASSES = 32  # whose changes are added up at a time
 _THREADS = 512
 _MOST_BLOCKS = 256
 _ROWS = 8  # of a block, at least
+_NEXT = 4  # rows that a thread reads together
 _FIXED_SHARED = 4096
 # Shares of C below which a variable counts as zero: what rounding leaves of one.
 _MARGIN = {"float32": 4e-7, "float64": 1e-15}
 _MOST_ITERATIONS = 20_000_000
+
+
+def _next(chunk: int, real: str) -> int:
+    """Rows of a thread (kernels/descent.cu, NEXT)."""
+    return 4 if chunk <= 16 and real == "float32" else 2
 
 
 class Block(NamedTuple):
@@ -97,14 +103,16 @@ class Descent:
         return done * blocks
 
     def _grid(self, q: int) -> tuple[int, int]:
-        """Blocks, and rows of each: an even number."""
+        """Blocks, and rows of each."""
         blocks = min(multiprocessors(), _MOST_BLOCKS, -(-q // _ROWS))
         rows = -(-q // blocks)
-        return blocks, rows + rows % 2
+        return blocks, -(-rows // _NEXT) * _NEXT
 
     def _shared_bytes(self, chunk: int) -> int:
         """Shared memory of a block: its steps, and what its threads add up."""
-        return _FIXED_SHARED + np.dtype(self.real).itemsize * chunk * (_MOST_BLOCKS + 2 * _THREADS)
+        return _FIXED_SHARED + np.dtype(self.real).itemsize * chunk * (
+            _MOST_BLOCKS + _next(chunk, self.real) * _THREADS
+        )
 
     def _classes_at_once(self, m: int) -> int:
         chunk = min(_MOST_CLASSES, -(-m // 4) * 4)
@@ -119,7 +127,7 @@ class Descent:
         wide = -(-m // chunk) * chunk
         real, value = _C_REALS[self.real], _C_VALUES[K.dtype.name]
         macros = {"MACHINE": self.machine, "REAL": real, "VALUE": value, "CLASSES": m, "CHUNK": chunk}
-        unroll = 12 if chunk <= 12 else 8 if chunk <= 20 else 4
+        unroll = 8 if chunk <= 20 else 4
         kernel = function("descent.cu", "descend", **macros, UNROLL=unroll, THREADS=_THREADS)
         shared = self._shared_bytes(chunk)
         kernel.max_dynamic_shared_size_bytes = shared

@@ -36,7 +36,7 @@ from ..divergence import check_dual
 from ..solved_costs import SolvedCosts
 from ..turns import in_turns
 from .descent import Descent
-from .device import cupy, describe, free_bytes, SHARE
+from .device import SHARE, cupy, describe, free_bytes
 from .state import DeviceState
 from .values import kernel_values
 

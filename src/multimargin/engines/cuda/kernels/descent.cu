@@ -26,7 +26,7 @@ constexpr int MOST_BLOCKS = 256, ROWS_AT_ONCE = UNROLL, WIDE = (CLASSES + CHUNK 
 using Best = Ranked<Real>;
 
 // What a block tells the others: the head of its step. The changes of alpha stand apart.
-struct Head {
+struct alignas(4 * sizeof(Real)) Head {
   Real slope, curvature;  // -<G_i, D_i>; K_ii |D_i|^2, 0 if the sample does not move
   Real psi;
   int at;
@@ -38,6 +38,8 @@ struct Shared {
   int at[MOST_BLOCKS];         // the samples that move
   int active[MOST_BLOCKS];     // their blocks
   int own;                     // the place of this block among them, or -1
+  int count;                   // of those that move
+  Real slope, worst, curvature;
   alignas(16) Real steps[MOST_BLOCKS * CHUNK];
   alignas(16) Real sums[1];    // of the threads of one block: see ``update``
 };
@@ -54,12 +56,6 @@ struct Problem {
   Real* V;
   Real* G;
   Real margin;  // share of C below which a variable is zero
-};
-
-// What all warps know of an iteration, each by itself.
-struct Round {
-  int count;  // samples that move
-  Real slope, worst;
 };
 
 __device__ __forceinline__ Sample<MACHINE, Real> sample_of(const Problem& p, int i) {
@@ -107,39 +103,65 @@ __device__ __forceinline__ void solve(const Problem& p, int i, Real tol, Real* s
   if (warp.lane == 0) *head = Head{slope, slope > Real(0) ? K * square : Real(0), seen.psi, i};
 }
 
-// Every warp reads the heads of all blocks; the first one writes the list of those that move.
-__device__ __forceinline__ Round listen(Shared& S, const Head* heads) {
-  const int lane = threadIdx.x & 31, blocks = gridDim.x;
-  const bool writes = threadIdx.x < 32;
-  Round round{0, Real(0), Real(0)};
-  int own = -1;
-  for (int base = 0; base < blocks; base += 32) {
-    const int c = base + lane;
-    Head head{Real(0), Real(0), Real(0), 0};
-    if (c < blocks) {
-      head.slope = __ldcg(&heads[c].slope), head.curvature = __ldcg(&heads[c].curvature);
-      head.psi = __ldcg(&heads[c].psi), head.at = __ldcg(&heads[c].at);
+// A head, past the first-level cache: another multiprocessor has written it.
+__device__ __forceinline__ Head read(const Head* head) {
+  Head copy;
+  const int4* from = (const int4*)head;
+  int4* to = (int4*)&copy;
+#pragma unroll
+  for (int k = 0; k < (int)(sizeof(Head) / sizeof(int4)); ++k) to[k] = __ldcg(from + k);
+  return copy;
+}
+
+// The first warp reads the heads of all blocks, and lists those that move.
+__device__ __forceinline__ void listen(Shared& S, const Head* heads) {
+  const int lane = threadIdx.x, blocks = gridDim.x;
+  if (lane < 32) {
+    int own = -1, count = 0;
+    Real slope = Real(0), worst = Real(0);
+    Head head[MOST_BLOCKS / 32];
+#pragma unroll
+    for (int k = 0; k < MOST_BLOCKS / 32; ++k) head[k] = 32 * k + lane < blocks ? read(heads + 32 * k + lane) : Head{};
+#pragma unroll
+    for (int k = 0; k < MOST_BLOCKS / 32; ++k) {
+      const int c = 32 * k + lane;
+      const bool moves = head[k].curvature != Real(0);
+      const unsigned who = __ballot_sync(~0u, moves);
+      const int place = count + __popc(who & ((1u << lane) - 1));
+      if (moves) S.active[place] = c, S.at[place] = head[k].at;
+      if (moves && c == blockIdx.x) own = place;
+      count += __popc(who);
+      slope += moves ? head[k].slope : Real(0);
+      worst = larger(worst, head[k].psi);
     }
-    const bool moves = head.curvature != Real(0);
-    const unsigned who = __ballot_sync(~0u, moves);
-    const int place = round.count + __popc(who & ((1u << lane) - 1));
-    if (moves && writes) S.active[place] = c, S.at[place] = head.at;
-    if (moves && c == blockIdx.x) own = place;
-    round.count += __popc(who);
-    round.slope += moves ? head.slope : Real(0);
-    round.worst = larger(round.worst, head.psi);
+    const Warp warp{lane};
+    slope = warp.sum(slope), worst = warp.max(worst), own = warp.max(own);
+    if (lane == 0) S.own = own, S.count = count, S.slope = slope, S.worst = worst;
   }
-  const Warp warp{lane};
-  round.slope = warp.sum(round.slope), round.worst = warp.max(round.worst), own = warp.max(own);
-  if (threadIdx.x == 0) S.own = own;
   __syncthreads();
-  return round;
+}
+
+// The curvature along all steps together: the sum of what the blocks have told.
+__device__ __forceinline__ void add_up(Shared& S, const Real* bends) {
+  const int lane = threadIdx.x, blocks = gridDim.x;
+  if (lane < 32) {
+    Real sum = Real(0);
+#pragma unroll
+    for (int k = 0; k < MOST_BLOCKS / 32; ++k) sum += 32 * k + lane < blocks ? __ldcg(bends + 32 * k + lane) : Real(0);
+    sum = Warp{lane}.sum(sum);
+    if (lane == 0) S.curvature = sum;
+  }
+  __syncthreads();
 }
 
 // The steps of all that move, for the classes from `from` on.
 __device__ __forceinline__ void load(Shared& S, const Real* steps, int count, int from) {
-  for (int k = threadIdx.x; k < count * CHUNK; k += blockDim.x)
-    S.steps[k] = __ldcg(steps + S.active[k / CHUNK] * WIDE + from + k % CHUNK);
+  constexpr int PARTS = CHUNK * sizeof(Real) / sizeof(int4);
+  const int4* all = (const int4*)(steps + from);
+  int4* here = (int4*)S.steps;
+#pragma unroll 4
+  for (int k = threadIdx.x; k < count * PARTS; k += blockDim.x)
+    here[k] = __ldcg(all + S.active[k / PARTS] * (WIDE * sizeof(Real) / sizeof(int4)) + k % PARTS);
   __syncthreads();
 }
 
@@ -164,64 +186,77 @@ __device__ __forceinline__ Real bend(const Problem& p, Shared& S, const Real* st
   return sum;
 }
 
-struct alignas(2 * sizeof(Value)) Two {
-  Value first, second;
+constexpr int NEXT = CHUNK <= 16 && sizeof(Real) == 4 ? 4 : 2;  // rows next to each other, of one thread
+
+struct alignas(NEXT * sizeof(Value)) Values {
+  Value k[NEXT];
 };
 
-// G += t sum_c K[at_c] D_c for the own rows, two at a time: rows of K have an even number of values. If there are more
-// threads than pairs of rows, these share the steps, and their sums meet in S.sums.
-__device__ __forceinline__ void update(const Problem& p, Shared& S, const Real* steps, int count, Real t, int first, int last) {
-  const int pairs = (last - first + 1) / 2, group = min(blockDim.x, (pairs + 31) / 32 * 32), groups = blockDim.x / max(group, 32);
-  const int part = threadIdx.x / max(group, 32), low = count * part / groups, high = part < groups ? count * (part + 1) / groups : 0;
-  for (int from = 0; from < WIDE; from += CHUNK) {
-    if (WIDE > CHUNK) {  // else they are there
-      __syncthreads();
-      load(S, steps, count, from);
-    }
-    const int many = min(CHUNK, CLASSES - from);
-    for (int base = 0; base < pairs; base += group) {
-      const int pair = base + threadIdx.x - part * group, i = first + 2 * pair;
-      const bool mine = part < groups && pair < pairs;
-      Real a[CHUNK], b[CHUNK];
+// Part of the own rows and of the classes: what threads add up at a time. If there are more threads than rows need,
+// they share the steps, and their sums meet in S.sums.
+struct Tile {
+  int first, last;  // rows of the block
+  int group, groups, part, row;
+
+  __device__ __forceinline__ Tile(int from, int to) : first(from), last(to) {
+    const int items = (to - from + NEXT - 1) / NEXT;
+    group = min((int)blockDim.x, max(32, (items + 31) / 32 * 32)), groups = blockDim.x / group, part = threadIdx.x / group;
+    row = from + NEXT * (threadIdx.x - part * group);
+  }
+  __device__ __forceinline__ bool mine() const { return part < groups && row < last; }
+  __device__ __forceinline__ void next() { first += NEXT * group, row += NEXT * group; }
+};
+
+// sum_c K[at_c] D_c over this thread's share of the steps, for its rows.
+__device__ __forceinline__ void accumulate(const Problem& p, const Shared& S, int count, const Tile& tile, Real (&sums)[NEXT][CHUNK]) {
 #pragma unroll
-      for (int r = 0; r < CHUNK; ++r) a[r] = b[r] = Real(0);
-      if (mine) {
+  for (int n = 0; n < NEXT; ++n)
+#pragma unroll
+    for (int r = 0; r < CHUNK; ++r) sums[n][r] = Real(0);
+  if (!tile.mine()) return;
+  const int low = count * tile.part / tile.groups, high = count * (tile.part + 1) / tile.groups;
 #pragma unroll ROWS_AT_ONCE
-        for (int c = low; c < high; ++c) {
-          const Two k = *(const Two*)(p.K + S.at[c] * p.row + i);
-          const Real k0 = Real(as_number(k.first)) + p.offset, k1 = Real(as_number(k.second)) + p.offset;
-          const Real* d = S.steps + c * CHUNK;
+  for (int c = low; c < high; ++c) {
+    const Values k = *(const Values*)(p.K + S.at[c] * p.row + tile.row);
+    const Real* d = S.steps + c * CHUNK;
 #pragma unroll
-          for (int r = 0; r < CHUNK; ++r) a[r] += k0 * d[r], b[r] += k1 * d[r];
-        }
-      }
-      if (groups == 1) {
-        if (!mine) continue;
+    for (int n = 0; n < NEXT; ++n) {
+      const Real value = Real(as_number(k.k[n])) + p.offset;
 #pragma unroll
-        for (int r = 0; r < CHUNK; ++r) {
-          if (r >= many) break;
-          Real* G = p.G + (long long)(from + r) * p.stride + i;
-          G[0] += t * a[r];
-          if (i + 1 < last) G[1] += t * b[r];
-        }
-        continue;
-      }
-      // sums[part][r][row of the block]
-      const int wide = 2 * group;
-      if (mine) {
+      for (int r = 0; r < CHUNK; ++r) sums[n][r] += value * d[r];
+    }
+  }
+}
+
+// G += t times these sums, for the classes from `from` on.
+__device__ __forceinline__ void apply(const Problem& p, Shared& S, const Tile& tile, Real (&sums)[NEXT][CHUNK], Real t, int from) {
+  if (tile.first >= tile.last) return;
+  const int many = min(CHUNK, CLASSES - from);
+  Real* G = p.G + (long long)from * p.stride;
+  if (tile.groups == 1) {
+    if (!tile.mine()) return;
 #pragma unroll
-        for (int r = 0; r < CHUNK; ++r) {
-          S.sums[(part * CHUNK + r) * wide + 2 * pair] = a[r];
-          S.sums[(part * CHUNK + r) * wide + 2 * pair + 1] = b[r];
-        }
-      }
-      __syncthreads();
-      for (int e = threadIdx.x; e < many * (last - first); e += blockDim.x) {
-        const int r = e / (last - first), at = e % (last - first);
-        Real sum = Real(0);
-        for (int g = 0; g < groups; ++g) sum += S.sums[(g * CHUNK + r) * wide + at];
-        p.G[(long long)(from + r) * p.stride + first + at] += t * sum;
-      }
+    for (int r = 0; r < CHUNK; ++r)
+#pragma unroll
+      for (int n = 0; n < NEXT; ++n)
+        if (r < many && tile.row + n < tile.last) G[r * p.stride + tile.row + n] += t * sums[n][r];
+    return;
+  }
+  const int wide = NEXT * tile.group, rows = min(wide, tile.last - tile.first);  // S.sums[part][r][row]
+  if (tile.mine()) {
+#pragma unroll
+    for (int r = 0; r < CHUNK; ++r)
+#pragma unroll
+      for (int n = 0; n < NEXT; ++n) S.sums[(tile.part * CHUNK + r) * wide + tile.row - tile.first + n] = sums[n][r];
+  }
+  __syncthreads();
+  const int step = max(1, (int)blockDim.x / rows);  // classes at a time, if there are more threads than rows
+  for (int at = threadIdx.x; at < rows * step; at += blockDim.x) {
+    const int row = at % rows;
+    for (int r = at / rows; r < many; r += step) {
+      Real sum = Real(0);
+      for (int g = 0; g < tile.groups; ++g) sum += S.sums[(g * CHUNK + r) * wide + row];
+      G[r * p.stride + tile.first + row] += t * sum;
     }
   }
 }
@@ -252,7 +287,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   const Real tol = (Real)tolerance;
   unsigned target = 0;
   int done = 0;
-  Round round{};
   own += b * CLASSES;
   for (;; ++done) {
     // Buffers are used in turn: a fast block may write its next step while a slow one reads this one.
@@ -267,21 +301,38 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         head[b] = Head{Real(0), Real(0), Real(0), 0};
     }
     meet(arrived, target);
-    round = listen(S, head);
-    if (!(round.worst > tol) || !round.count || done >= most) break;  // nobody moves: rounding hides the descent
-    const Real mine = bend(p, S, all, head, round.count);
+    listen(S, head);
+    if (!(S.worst > tol) || !S.count || done >= most) break;  // nobody moves: rounding hides the descent
+    const int count = S.count;
+    const Real mine = bend(p, S, all, head, count);
     if (threadIdx.x == 0) bent[b] = mine;
-    meet(arrived, target);
-    Real curvature = Real(0);
-    for (int c = threadIdx.x & 31; c < blocks; c += 32) curvature += __ldcg(bent + c);
-    curvature = Warp{(int)threadIdx.x & 31}.sum(curvature);
-    const Real t = curvature > round.slope ? round.slope / curvature : Real(1);
-    if (first < last) update(p, S, all, round.count, t, first, last);
+    arrive(arrived, target);
+    Tile tile(first, last);
+    Real sums[NEXT][CHUNK];
+    accumulate(p, S, count, tile, sums);
+    wait(arrived, target);
+    add_up(S, bent);
+    const Real t = S.curvature > S.slope ? S.slope / S.curvature : Real(1);
+    apply(p, S, tile, sums, t, 0);
+    for (int from = 0; from < WIDE; from += CHUNK) {  // what did not fit the first time: more rows, more classes
+      if (from) {
+        __syncthreads();
+        load(S, all, count, from);
+        tile = Tile(first, last);
+      }
+      for (bool begun = from == 0; tile.first < last; tile.next()) {
+        if (!begun) {
+          accumulate(p, S, count, tile, sums);
+          apply(p, S, tile, sums, t, from);
+        }
+        begun = false;
+      }
+    }
     __syncthreads();
     take(p, S, all, own, t);
     __syncthreads();
   }
-  if (b == 0 && threadIdx.x == 0) told[0] = done, told[1] = round.worst;
+  if (b == 0 && threadIdx.x == 0) told[0] = done, told[1] = S.worst;
 }
 
 }  // namespace multimargin

@@ -3,18 +3,29 @@
 
 namespace multimargin {
 
-// Waits until all blocks have come here. `arrived` starts at 0; `target` is this block's count of arrivals so far.
-__device__ __forceinline__ void meet(unsigned* arrived, unsigned& target) {
+// A barrier of all blocks in two halves: what a block does between `arrive` and `wait` it does while others come.
+// `arrived` starts at 0; `target` is this block's count of arrivals so far.
+__device__ __forceinline__ void arrive(unsigned* arrived, unsigned& target) {
   target += gridDim.x;
   __syncthreads();
   if (threadIdx.x == 0) {
     __threadfence();
     atomicAdd(arrived, 1u);
+  }
+}
+
+__device__ __forceinline__ void wait(unsigned* arrived, unsigned target) {
+  if (threadIdx.x == 0) {
     while (*(volatile unsigned*)arrived < target) {
     }
     __threadfence();
   }
   __syncthreads();
+}
+
+__device__ __forceinline__ void meet(unsigned* arrived, unsigned& target) {
+  arrive(arrived, target);
+  wait(arrived, target);
 }
 
 template <class T>

@@ -111,6 +111,7 @@ struct OneLane {
   int lane = 0, width = 1;
   template <class T> MM_INLINE T sum(T x) const { return x; }
   template <class T> MM_INLINE T max(T x) const { return x; }
+  MM_INLINE int count(int x) const { return x; }
 };
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
@@ -123,6 +124,13 @@ struct Warp {
   template <class T> MM_INLINE T max(T x) const {
     for (int o = 16; o; o >>= 1) x = larger(x, __shfl_xor_sync(~0u, x, o));
     return x;
+  }
+  MM_INLINE int count(int x) const {
+#if __CUDA_ARCH__ >= 800
+    return __reduce_add_sync(~0u, x);
+#else
+    return sum(x);
+#endif
   }
 };
 #endif
@@ -227,25 +235,26 @@ struct Solver {
   MM_INLINE void root(T left, T fall, T low, T high) {
     t = low;
     for (int step = 0; step < MOST_ROOT_STEPS; ++step) {
-      T sum = T(0), free = T(0);
+      T sum = T(0);
+      int free = 0;
       MM_UNROLL
       for (int r = lanes.lane; r < s.m; r += lanes.width) {
-        if (!has_variable<machine>(r, s.y)) continue;
         const T x = start(r) + T(sign) * t, in = inside(x);
-        sum += in;
-        free += x == in ? T(1) : T(0);
+        const bool counts = has_variable<machine>(r, s.y);
+        sum += counts ? in : T(0);
+        free += counts && x == in;
       }
-      const T excess = lanes.sum(sum) - left - fall * t, rate = fall - T(sign) * lanes.sum(free);
+      const T excess = lanes.sum(sum) - left - fall * t, rate = fall - T(sign) * T(lanes.count(free));
+      if (larger(excess, -excess) <= ROUNDING * s.C) break;
       if (excess > T(0)) low = t; else high = t;
       T next = rate > T(0) ? t + excess / rate : T(0.5) * (low + high);
-      if (!(next > low && next < high)) {
-        if (next == t || !(high > low)) break;
-        next = excess == T(0) ? t : T(0.5) * (low + high);
-      }
+      if (!(next > low && next < high)) next = next == t || !(high > low) ? t : T(0.5) * (low + high);
       if (next == t) break;
       t = next;
     }
   }
+
+  static constexpr T ROUNDING = sizeof(T) == 4 ? T(1e-7) : T(1e-17);  // of C
 };
 
 // The change of alpha_r that belongs to changes of the variables; `sum` is their sum.
