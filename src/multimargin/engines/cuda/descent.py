@@ -110,9 +110,9 @@ class Descent:
 
     def _shared_bytes(self, chunk: int) -> int:
         """Shared memory of a block: its steps, and what its threads add up."""
-        return _FIXED_SHARED + np.dtype(self.real).itemsize * chunk * (
-            _MOST_BLOCKS + _next(chunk, self.real) * _THREADS
-        )
+        products = multiprocessors() * (multiprocessors() + 8)
+        numbers = chunk * _MOST_BLOCKS + max(chunk * _next(chunk, self.real) * _THREADS, products)
+        return _FIXED_SHARED + int(np.dtype(self.real).itemsize) * (numbers + 3 * _MOST_BLOCKS)
 
     def _classes_at_once(self, m: int) -> int:
         chunk = min(_MOST_CLASSES, -(-m // 4) * 4)
@@ -132,11 +132,12 @@ class Descent:
         shared = self._shared_bytes(chunk)
         kernel.max_dynamic_shared_size_bytes = shared
         steps, own = cp.zeros((2, blocks, wide), self.real), cp.zeros((blocks, m), self.real)
-        heads, bends = cp.zeros((2, blocks, 4), np.float64), cp.zeros((2, blocks), self.real)
+        heads = cp.zeros((2, blocks, 4), np.float64)
+        products = cp.zeros((2, blocks, blocks + 8), self.real)  # rows are padded by up to 7
         arrived, told = cp.zeros(1, np.uint32), cp.zeros(2)
         one = K, K.shape[1], np.float64(offset), block.diagonal, block.ridge, block.y, block.C
         two = np.int32(block.q), padded(block.q), block.v, block.G
-        three = np.float64(_MARGIN[self.real]), np.int32(rows), steps, own, heads, bends, arrived
+        three = np.float64(_MARGIN[self.real]), np.int32(rows), steps, own, heads, products, arrived
 
         def go(most: int) -> tuple[int, float]:
             arrived.fill(0)
