@@ -37,6 +37,11 @@ def _next(chunk: int, real: str) -> int:
     return 4 if chunk <= 16 and real == "float32" else 2
 
 
+def _most_blocks() -> int:
+    """Blocks that a kernel is compiled for."""
+    return -(-min(multiprocessors(), _MOST_BLOCKS) // 8) * 8
+
+
 class Block(NamedTuple):
     """A working set in the layout of the kernels."""
 
@@ -110,9 +115,8 @@ class Descent:
 
     def _shared_bytes(self, chunk: int) -> int:
         """Shared memory of a block: its steps, and what its threads add up."""
-        products = multiprocessors() * (multiprocessors() + 8)
-        numbers = chunk * _MOST_BLOCKS + max(chunk * _next(chunk, self.real) * _THREADS, products)
-        return _FIXED_SHARED + int(np.dtype(self.real).itemsize) * (numbers + 3 * _MOST_BLOCKS)
+        numbers = chunk * (_most_blocks() + _next(chunk, self.real) * _THREADS) + 4 * _most_blocks()
+        return _FIXED_SHARED + int(np.dtype(self.real).itemsize) * numbers
 
     def _classes_at_once(self, m: int) -> int:
         chunk = min(_MOST_CLASSES, -(-m // 4) * 4)
@@ -128,12 +132,15 @@ class Descent:
         real, value = _C_REALS[self.real], _C_VALUES[K.dtype.name]
         macros = {"MACHINE": self.machine, "REAL": real, "VALUE": value, "CLASSES": m, "CHUNK": chunk}
         unroll = 8 if chunk <= 20 else 4
-        kernel = function("descent.cu", "descend", **macros, UNROLL=unroll, THREADS=_THREADS)
+        kernel = function(
+            "descent.cu", "descend", **macros, UNROLL=unroll, THREADS=_THREADS, BLOCKS=_most_blocks()
+        )
         shared = self._shared_bytes(chunk)
         kernel.max_dynamic_shared_size_bytes = shared
         steps, own = cp.zeros((2, blocks, wide), self.real), cp.zeros((blocks, m), self.real)
-        heads = cp.zeros((2, blocks, 4), np.float64)
-        products = cp.zeros((2, blocks, blocks + 8), self.real)  # rows are padded by up to 7
+        heads = cp.zeros((2, blocks, 4), self.real)
+        most = _most_blocks()
+        products = cp.zeros((2, most, most + 4), self.real)  # Q, and four numbers of each row
         arrived, told = cp.zeros(1, np.uint32), cp.zeros(2)
         one = K, K.shape[1], np.float64(offset), block.diagonal, block.ridge, block.y, block.C
         two = np.int32(block.q), padded(block.q), block.v, block.G
@@ -151,19 +158,24 @@ class Descent:
     def _pairs(self, block: Block, K: Any, offset: float, eps: float) -> tuple[Any, int]:
         cp = cupy()
         blocks, rows = self._grid(block.q)
-        macros = {"REAL": _C_REALS[self.real], "VALUE": _C_VALUES[K.dtype.name]}
-        kernel = function("pairs.cu", "descend", **macros)
-        candidates, bends = cp.zeros((2, 2, blocks, 4), np.float64), cp.zeros((2, blocks), self.real)
+        real, value, most = _C_REALS[self.real], _C_VALUES[K.dtype.name], _most_blocks()
+        kernel = function("pairs.cu", "descend", REAL=real, VALUE=value, THREADS=_THREADS, BLOCKS=most)
+        shared = (
+            _FIXED_SHARED + int(np.dtype(self.real).itemsize) * (_NEXT * _THREADS + 16 * most) + 16 * most
+        )
+        kernel.max_dynamic_shared_size_bytes = shared
+        candidates = cp.zeros((2, 2, blocks, 4), self.real)
+        products = cp.zeros((2, most, most + 4), self.real)  # Q, and four numbers of each row
         arrived, told = cp.zeros(1, np.uint32), cp.zeros(2)
         # The offset adds the same to all scores as long as the sum stays: pairs do not see it.
         diagonal = (block.diagonal - offset).astype(self.real)
         one = K, K.shape[1], diagonal, block.y, block.C, np.int32(block.q), block.v, block.G
-        two = np.float64(_MARGIN[self.real]), np.int32(rows), candidates, bends, arrived
+        two = np.float64(_MARGIN[self.real]), np.int32(rows), candidates, products, arrived
 
         def go(most: int) -> tuple[int, float]:
             arrived.fill(0)
             arguments = *one, *two, np.float64(eps), np.int32(most), told
-            kernel((blocks,), (_THREADS,), arguments)
+            kernel((blocks,), (_THREADS,), arguments, shared_mem=shared)
             iterations, worst = told.get()
             return int(iterations), float(worst)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -66,8 +67,18 @@ def function(source: str, name: str, **macros: object) -> Any:
 
 @cache
 def _module(source: str, macros: tuple[tuple[str, object], ...]) -> Any:
-    options = ["-std=c++17", f"-I{_SOURCES}", *(f"-D{name}={value}" for name, value in macros)]
-    return cupy().RawModule(code=(_SOURCES / source).read_text(), options=tuple(options))
+    options = ["-std=c++17", *(f"-D{name}={value}" for name, value in macros)]
+    return cupy().RawModule(code=_text(source, set()), options=tuple(options))
+
+
+def _text(source: str, included: set[str]) -> str:
+    """A source with its headers in it: CuPy's cache knows a kernel by its text alone."""
+    included.add(source)
+
+    def header(line: re.Match[str]) -> str:
+        return "" if line[1] in included else _text(line[1], included)
+
+    return re.sub(r'^#include "(.+)"$', header, (_SOURCES / source).read_text(), flags=re.MULTILINE)
 
 
 def launch(kernel: Any, n: int, *arguments: Any, threads: int = 256) -> None:

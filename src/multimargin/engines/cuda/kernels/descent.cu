@@ -9,8 +9,9 @@
 // Variables v, G and K are those of the working set; V and G are changed in place. The kernel ends if no violation is
 // above `tol`, or after `most` iterations, so that the host can look at its clock and its signals.
 //
-// Compiled with MACHINE, CLASSES, REAL (of V and G), VALUE (of K), CHUNK (classes at a time, a multiple of 4) and UNROLL
-// (rows of K that a thread reads at the same time).
+// Compiled with MACHINE, CLASSES, REAL (of V and G), VALUE (of K), CHUNK (classes at a time, a multiple of 4), UNROLL (rows
+// of K that a thread reads at the same time), THREADS and BLOCKS (at most;
+// a multiple of 8).
 #include "gradient.cuh"
 #include "lengths.cuh"
 #include "machines.cuh"
@@ -21,7 +22,8 @@ using Real = REAL;
 using Value = VALUE;
 using Kind = Traits<MACHINE>;
 
-constexpr int MOST_BLOCKS = 256, ROWS_AT_ONCE = UNROLL, WIDE = (CLASSES + CHUNK - 1) / CHUNK * CHUNK;
+constexpr int MOST_BLOCKS = BLOCKS, WARPS_OF_BLOCKS = (BLOCKS + 31) / 32, ROWS_AT_ONCE = UNROLL, WIDE = (CLASSES + CHUNK - 1) / CHUNK * CHUNK;
+constexpr int LINE = 128;  // bytes that memory is read by
 using Best = Ranked<Real>;
 
 // What a block tells the others: the head of its step. The changes of alpha stand apart.
@@ -42,7 +44,7 @@ struct Shared {
   Real slope[MOST_BLOCKS];     // p of the steps
   LengthRoom<Real, MOST_BLOCKS> lengths;
   alignas(16) Real steps[MOST_BLOCKS * CHUNK];
-  alignas(16) Real sums[1];    // Q of the steps, and then what the threads add up
+  alignas(16) Real sums[1];    // what the threads add up
 };
 
 struct Problem {
@@ -104,27 +106,17 @@ __device__ __forceinline__ void solve(const Problem& p, int i, Real tol, Real* s
   if (warp.lane == 0) *head = Head{slope, slope > Real(0) ? K * square : Real(0), seen.psi, i};
 }
 
-// A head, past the first-level cache: another multiprocessor has written it.
-__device__ __forceinline__ Head read(const Head* head) {
-  Head copy;
-  const int4* from = (const int4*)head;
-  int4* to = (int4*)&copy;
-#pragma unroll
-  for (int k = 0; k < (int)(sizeof(Head) / sizeof(int4)); ++k) to[k] = __ldcg(from + k);
-  return copy;
-}
-
 // The first warp reads the heads of all blocks, and lists those that move.
 __device__ __forceinline__ void listen(Shared& S, const Head* heads) {
   const int lane = threadIdx.x, blocks = gridDim.x;
   if (lane < 32) {
     int own = -1, count = 0;
     Real worst = Real(0);
-    Head head[MOST_BLOCKS / 32];
+    Head head[WARPS_OF_BLOCKS];
 #pragma unroll
-    for (int k = 0; k < MOST_BLOCKS / 32; ++k) head[k] = 32 * k + lane < blocks ? read(heads + 32 * k + lane) : Head{};
+    for (int k = 0; k < WARPS_OF_BLOCKS; ++k) head[k] = 32 * k + lane < blocks ? fresh(heads + 32 * k + lane) : Head{};
 #pragma unroll
-    for (int k = 0; k < MOST_BLOCKS / 32; ++k) {
+    for (int k = 0; k < WARPS_OF_BLOCKS; ++k) {
       const int c = 32 * k + lane;
       const bool moves = head[k].curvature != Real(0);
       const unsigned who = __ballot_sync(~0u, moves);
@@ -153,7 +145,8 @@ __device__ __forceinline__ void load(Shared& S, const Real* steps, int count, in
 }
 
 // Q of this block's step with those of all, into its row of `quadratic`; thread c sees to the c-th.
-__device__ __forceinline__ void tell(const Problem& p, Shared& S, const Real* steps, const Head* heads, Real* quadratic, int count) {
+__device__ __forceinline__ void tell(const Problem& p, Shared& S, const Real* steps, const Head* heads, Real* quadratic,
+                                     RowFacts<Real>* rows, int count) {
   const int c = threadIdx.x, own = S.own;
   const bool mine = own >= 0 && c < count;
   Real k = Real(0), dot = Real(0);
@@ -165,21 +158,11 @@ __device__ __forceinline__ void tell(const Problem& p, Shared& S, const Real* st
 #pragma unroll
     for (int r = 0; r < CHUNK; ++r) dot += S.steps[c * CHUNK + r] * S.steps[own * CHUNK + r];
   }
-  const int pitch = pitch_of(count);
-  if (mine) quadratic[own * pitch + c] = c == own ? __ldcg(&heads[blockIdx.x].curvature) : k * dot;
-  if (own >= 0 && c >= count && c < pitch) quadratic[own * pitch + c] = Real(0);
-}
-
-// The lengths of all steps: every block finds the same.
-__device__ __forceinline__ void find_lengths(Shared& S, const Real* quadratic, int count) {
-  const int4* all = (const int4*)quadratic;
-  int4* here = (int4*)S.sums;
-  const int many = count * pitch_of(count) * (int)sizeof(Real) / (int)sizeof(int4);
-#pragma unroll 8
-  for (int k = threadIdx.x; k < many; k += blockDim.x) here[k] = __ldcg(all + k);
-  __syncthreads();
-  const int row = threadIdx.x >> 1;
-  lengths(S.sums, count, row < count ? S.slope[row] : Real(0), S.lengths);
+  const Real value = !mine ? Real(0) : c == own ? __ldcg(&heads[blockIdx.x].curvature) : k * dot;
+  if (own >= 0 && c < MOST_BLOCKS) quadratic[own * MOST_BLOCKS + c] = value;
+  const Real sum = sum_of_block(value, S.lengths.parts);
+  const Real bound = sum_of_block(value < Real(0) ? -value : value, S.lengths.parts);
+  if (c == 0 && own >= 0) rows[own] = RowFacts<Real>{S.slope[own], bound, sum, Real(0)};
 }
 
 // Each of the steps at hand times its length.
@@ -214,6 +197,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   const Problem p{K, row, (Real)offset, diagonal, ridge, y, C, stride, V, G, (Real)margin};
   const int b = blockIdx.x, blocks = gridDim.x, first = min(q, b * rows), last = min(q, first + rows);
   const Real tol = (Real)tolerance;
+  const int lines = (last - first) * (int)sizeof(Value) / LINE + 2;  // of a row of K; the first may begin anywhere
   unsigned target = 0;
   int done = 0;
   own += b * CLASSES;
@@ -221,7 +205,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     // Buffers are used in turn: a fast block may write its next step while a slow one reads this one.
     Real* all = steps + (long long)(done & 1) * blocks * WIDE;
     Head* head = heads + (done & 1) * blocks;
-    Real* quadratic = products + (long long)(done & 1) * blocks * pitch_of(blocks);
+    Real* quadratic = products + (done & 1) * MOST_BLOCKS * (MOST_BLOCKS + 4);
+    RowFacts<Real>* facts = (RowFacts<Real>*)(quadratic + MOST_BLOCKS * MOST_BLOCKS);
     const Best best = best_of_block(choose(p, first, last, tol), S.best);
     if (threadIdx.x < 32) {
       if (first < last)
@@ -233,9 +218,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     listen(S, head);
     if (!(S.worst > tol) || !S.count || done >= most) break;  // nobody moves: rounding hides the descent
     const int count = S.count;
-    tell(p, S, all, head, quadratic, count);
+    for (int k = threadIdx.x; k < count * lines; k += blockDim.x)
+      prefetch((const char*)(K + S.at[k / lines] * row + first) + LINE * (k % lines));
+    tell(p, S, all, head, quadratic, facts, count);
     meet(arrived, target);
-    find_lengths(S, quadratic, count);
+    lengths(quadratic, facts, count, S.lengths);
     for (int from = 0; from < WIDE; from += CHUNK) {
       if (WIDE > CHUNK) load(S, all, count, from);  // else they are there
       shorten(S, count);

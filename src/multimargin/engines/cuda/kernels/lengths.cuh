@@ -12,47 +12,54 @@ namespace multimargin {
 
 constexpr int LENGTH_STEPS = 10;
 
-// Numbers in shared memory that `lengths` needs beside Q.
+template <class Real>
+struct alignas(16) Four {
+  Real x[4];
+};
+
+// What is known of a row of Q.
+template <class Real>
+struct alignas(4 * sizeof(Real)) RowFacts {
+  Real slope, bound, sum, none;  // p, sum_c |Q_bc|, sum_c Q_bc
+};
+
 template <class Real, int MOST>
 struct LengthRoom {
   alignas(16) Real t[MOST], v[MOST];
   Real parts[32];
 };
 
-template <class Real>
-struct alignas(16) Four {
-  Real x[4];
-};
-
-// Values per row of Q: a multiple of 4, but not of 8, so that rows begin in different banks.
-__device__ __forceinline__ int pitch_of(int count) { return 4 * ((count + 3) / 4 | 1); }
-
-// Entries beside the first `count` of a row of Q are 0. Two threads have a row; `slope` is p of the thread's row.
+// A row of Q has MOST numbers, a multiple of 8; those beside the steps are 0. Two threads have it in their registers.
 template <class Real, int MOST>
-__device__ __forceinline__ void lengths(const Real* Q, int count, Real slope, LengthRoom<Real, MOST>& room) {
-  const int pitch = pitch_of(count), row = threadIdx.x >> 1, half = threadIdx.x & 1;
+__device__ __forceinline__ void lengths(const Real* Q, const RowFacts<Real>* facts, int count, LengthRoom<Real, MOST>& room) {
+  constexpr int PARTS = MOST / 8;
+  const int row = threadIdx.x >> 1, half = threadIdx.x & 1;
   const bool mine = row < count, first = mine && !half;
-  const Real* q = Q + row * pitch;
-  Real bound = Real(0), sum = Real(0);
-  if (mine)
-    for (int c = half; c < count; c += 2) bound += q[c] < Real(0) ? -q[c] : q[c], sum += q[c];
-  bound += __shfl_xor_sync(~0u, bound, 1);
-  const Real p = mine ? slope : Real(0);
-  const Real curvature = sum_of_block(sum, room.parts), total = sum_of_block(first ? p : Real(0), room.parts);
+  Four<Real> q[PARTS];
+  RowFacts<Real> known{};
+#pragma unroll
+  for (int k = 0; k < PARTS; ++k) q[k] = Four<Real>{};
+  if (mine) {
+    known = fresh(facts + row);
+#pragma unroll
+    for (int k = 0; k < PARTS; ++k)
+      if (8 * k < count) q[k] = fresh((const Four<Real>*)(Q + row * MOST) + 2 * k + half);
+  }
+  const Real p = known.slope;
+  const Real curvature = sum_of_block(first ? known.sum : Real(0), room.parts);
+  const Real total = sum_of_block(first ? p : Real(0), room.parts);
   const Real common = curvature > total ? total / curvature : Real(1);
-  const Real rate = bound > Real(0) ? Real(1) / bound : Real(0);
+  const Real rate = known.bound > Real(0) ? Real(1) / known.bound : Real(0);
   Real t = common, before = common, v = common, product = Real(0);
   for (int step = 0;; ++step) {
-    if (first) room.v[row] = v;
-    if (!mine && !half && row < MOST) room.v[row] = Real(0);
+    if (!half && row < MOST) room.v[row] = mine ? v : Real(0);
     __syncthreads();
     product = Real(0);
-    if (mine)
-#pragma unroll 4
-      for (int c = 4 * half; c < count; c += 8) {
-        const Four<Real> a = *(const Four<Real>*)(q + c), b = *(const Four<Real>*)(room.v + c);
-        product += a.x[0] * b.x[0] + a.x[1] * b.x[1] + a.x[2] * b.x[2] + a.x[3] * b.x[3];
-      }
+#pragma unroll
+    for (int k = 0; k < PARTS; ++k) {
+      const Four<Real> b = ((const Four<Real>*)room.v)[2 * k + half];
+      product += q[k].x[0] * b.x[0] + q[k].x[1] * b.x[1] + q[k].x[2] * b.x[2] + q[k].x[3] * b.x[3];
+    }
     product += __shfl_xor_sync(~0u, product, 1);
     __syncthreads();
     if (step == LENGTH_STEPS) break;

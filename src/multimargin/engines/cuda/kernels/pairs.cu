@@ -4,34 +4,37 @@
 //
 // An iteration: each block takes two samples among its rows: the one with the largest -G that can grow, and the one
 // with the largest G that can shrink. The k-th largest of the one kind and the k-th largest of the other are a pair,
-// as long as the dual falls along it (Serafini, Zanghirati & Zanni's (5)). Each pair goes to its own minimum within its
-// bounds, and all pairs together go t times that, as in descent.cu.
+// as long as the dual falls along it (Serafini, Zanghirati & Zanni's (5)). Each pair would go to its own minimum within
+// its bounds; all pairs go as far along that as is best for all together (lengths.cuh).
 //
-// Compiled with REAL (of alpha and G) and VALUE (of K).
-#include "grid.cuh"
+// Compiled with REAL (of alpha and G), VALUE (of K), THREADS and BLOCKS (at most; a multiple of 8).
+#include "gradient.cuh"
+#include "lengths.cuh"
 
 namespace multimargin {
 
 using Real = REAL;
 using Value = VALUE;
-
-constexpr int MOST_BLOCKS = 256;
 using Best = Ranked<Real>;
 
-struct Candidate {
-  Real pull;
+constexpr int MOST_BLOCKS = BLOCKS, LINE = 128, NEXT = 4, ROWS_AT_ONCE = 8;
+enum Side { UP, DOWN };
+
+struct alignas(4 * sizeof(Real)) Candidate {
+  Real pull, room;
   int at;
-  Real room;
 };
 
 struct Shared {
   Best best[32];
-  Real sums[32];
-  Candidate side[2][MOST_BLOCKS];  // as the blocks have told them: growing, shrinking
-  int at[2][MOST_BLOCKS];          // the samples of each pair
-  Real step[MOST_BLOCKS];
-  int count;
-  Real length;
+  Candidate side[2][MOST_BLOCKS];  // as the blocks have told them
+  int order[2][MOST_BLOCKS];       // the strongest first
+  int own[2];                      // places of this block's candidates
+  int count;                       // pairs
+  int at[2 * MOST_BLOCKS];         // samples of the pairs: up, down, up, ...
+  Real step[2 * MOST_BLOCKS];      // their changes, for length 1 and then for the lengths found
+  LengthRoom<Real, MOST_BLOCKS> lengths;
+  Real sums[THREADS * NEXT];
 };
 
 struct Problem {
@@ -44,126 +47,144 @@ struct Problem {
   Real* G;
   Real margin;
 
-  __device__ Real kernel(int i, int j) const { return Real(as_number(K[(long long)i * row + j])); }
-  __device__ Real room(int i, bool grows) const {
-    const Real a = alpha[i], high = y[i] == 1 ? C[i] : Real(0), low = y[i] == 1 ? Real(0) : -C[i];
-    return grows ? high - a : a - low;
+  __device__ __forceinline__ Real kernel(int i, int j) const {
+    return i == j ? diagonal[i] : Real(as_number(K[i * row + j]));
+  }
+  __device__ __forceinline__ Real room(int i, int side) const {
+    const Real a = alpha[i], high = y[i] == 1 ? C[i] : Real(0);
+    return side == UP ? high - a : a - (high - C[i]);
   }
 };
 
-__device__ Best strongest(const Problem& p, int first, int last, bool grows) {
-  Best best{Real(NOBODY), 0x7fffffff};
-  for (int i = first + threadIdx.x; i < last; i += blockDim.x)
-    if (p.room(i, grows) > p.margin * p.C[i]) best = better(best, Best{grows ? -p.G[i] : p.G[i], i});
-  return best;
+// This block's candidates, told to all.
+__device__ __forceinline__ void choose(const Problem& p, Shared& S, int first, int last, Candidate* told) {
+  Best best[2] = {{Real(NOBODY), 0x7fffffff}, {Real(NOBODY), 0x7fffffff}};
+  for (int i = first + threadIdx.x; i < last; i += blockDim.x) {
+    const Real G = p.G[i], least = p.margin * p.C[i];
+    if (p.room(i, UP) > least) best[UP] = better(best[UP], Best{-G, i});
+    if (p.room(i, DOWN) > least) best[DOWN] = better(best[DOWN], Best{G, i});
+  }
+  for (int side = 0; side < 2; ++side) {
+    const Best found = best_of_block(best[side], S.best);
+    const bool any = found.rank > Real(0.5 * NOBODY);
+    if (threadIdx.x == 0)
+      told[side * gridDim.x + blockIdx.x] = {found.rank, any ? p.room(found.at, side) : Real(0), any ? found.at : -1};
+  }
 }
 
-// The place of candidate c among those of its side, the strongest first.
-__device__ int place(const Candidate* side, int c, int blocks) {
-  int before = 0;
-  for (int k = 0; k < blocks; ++k)
-    before += side[k].pull > side[c].pull || (side[k].pull == side[c].pull && k < c);
-  return before;
+// Every block sorts the candidates of all by counting.
+__device__ __forceinline__ void listen(Shared& S, const Candidate* told) {
+  const int blocks = gridDim.x, t = threadIdx.x, side = t / blocks, c = t % blocks;
+  if (side < 2) S.side[side][c] = fresh(told + t);
+  __syncthreads();
+  if (side < 2) {
+    const Real pull = S.side[side][c].pull;
+    int before = 0;
+    for (int k = 0; k < blocks; ++k) {
+      const Real other = S.side[side][k].pull;
+      before += other > pull || (other == pull && k < c);
+    }
+    S.order[side][before] = c;
+    if (c == blockIdx.x) S.own[side] = before;
+  }
+  if (t == 0) S.count = 0;
+  __syncthreads();
 }
 
-// The minimum of pair k within its bounds.
-__device__ Real minimum(const Problem& p, const Candidate& up, const Candidate& down, Real tol) {
-  const Real pull = up.pull + down.pull;
-  if (up.at < 0 || down.at < 0 || up.at == down.at || !(pull > Real(2) * tol)) return 0;
-  const Real bend = p.diagonal[up.at] + p.diagonal[down.at] - Real(2) * p.kernel(up.at, down.at);
-  const Real room = up.room < down.room ? up.room : down.room, least = Real(1e-12) * p.diagonal[up.at];
-  const Real step = pull / (bend > least ? bend : least);
-  return step < room ? step : room;
+// The pairs, and the minimum of each within its bounds.
+__device__ __forceinline__ void match(const Problem& p, Shared& S, Real tol) {
+  const int k = threadIdx.x;
+  if (k < gridDim.x) {
+    const Candidate up = S.side[UP][S.order[UP][k]], down = S.side[DOWN][S.order[DOWN][k]];
+    const bool moves = up.at >= 0 && down.at >= 0 && up.at != down.at && up.pull + down.pull > Real(2) * tol;
+    Real step = Real(0);
+    if (moves) {
+      const Real bend = p.diagonal[up.at] + p.diagonal[down.at] - Real(2) * p.kernel(up.at, down.at);
+      const Real least = Real(1e-12) * p.diagonal[up.at], room = up.room < down.room ? up.room : down.room;
+      step = (up.pull + down.pull) / (bend > least ? bend : least);
+      step = step < room ? step : room;
+      atomicMax(&S.count, k + 1);
+    }
+    S.at[2 * k] = up.at, S.at[2 * k + 1] = down.at;
+    S.step[2 * k] = step, S.step[2 * k + 1] = -step;
+  }
+  __syncthreads();
 }
 
-extern "C" __global__ void descend(const Value* K, long long row, const Real* diagonal, const int* y, const Real* C, int q,
-                                   Real* alpha, Real* G, double margin, int rows, Candidate* candidates, Real* bends,
-                                   unsigned* arrived, double tolerance, int most, double* told) {
-  __shared__ Shared S;
+// The row of Q of this block's pair; thread c sees to the c-th pair.
+__device__ __forceinline__ void tell(const Problem& p, Shared& S, Real* quadratic, RowFacts<Real>* rows) {
+  const int b = blockIdx.x, c = threadIdx.x;
+  if (b >= S.count) return;
+  Real value = Real(0);
+  if (c < S.count && S.step[2 * c] != Real(0) && S.step[2 * b] != Real(0)) {
+    const int i = S.at[2 * b], j = S.at[2 * b + 1], k = S.at[2 * c], l = S.at[2 * c + 1];
+    value = S.step[2 * b] * S.step[2 * c] * (p.kernel(i, k) - p.kernel(i, l) - p.kernel(j, k) + p.kernel(j, l));
+  }
+  if (c < MOST_BLOCKS) quadratic[b * MOST_BLOCKS + c] = value;
+  const Real sum = sum_of_block(value, S.lengths.parts);
+  const Real bound = sum_of_block(value < Real(0) ? -value : value, S.lengths.parts);
+  const Real pull = S.side[UP][S.order[UP][b]].pull + S.side[DOWN][S.order[DOWN][b]].pull;
+  if (c == 0) rows[b] = {S.step[2 * b] != Real(0) ? S.step[2 * b] * pull : Real(0), bound, sum, Real(0)};
+}
+
+// The own candidates take their steps; what is left to a bound by rounding alone is removed.
+__device__ __forceinline__ void take(const Problem& p, const Shared& S) {
+  if (threadIdx.x != 0) return;
+  for (int side = 0; side < 2; ++side) {
+    if (S.own[side] >= S.count) continue;
+    const int entry = 2 * S.own[side] + side, i = S.at[entry];
+    if (S.step[entry] == Real(0)) continue;
+    const Real high = p.y[i] == 1 ? p.C[i] : Real(0), low = high - p.C[i], least = p.margin * p.C[i];
+    const Real a = p.alpha[i] + S.step[entry];
+    p.alpha[i] = a < low + least ? low : a > high - least ? high : a;
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    descend(const Value* K, long long row, const Real* diagonal, const int* y, const Real* C, int q, Real* alpha, Real* G,
+            double margin, int rows, Candidate* candidates, Real* products, unsigned* arrived, double tolerance, int most,
+            double* told) {
+  extern __shared__ __align__(16) char raw[];
+  Shared& S = *(Shared*)raw;
   const Problem p{K, row, diagonal, y, C, alpha, G, (Real)margin};
-  const int b = blockIdx.x, blocks = gridDim.x, t = threadIdx.x;
-  const int first = min(q, b * rows), last = min(q, first + rows);
+  const int b = blockIdx.x, blocks = gridDim.x, first = min(q, b * rows), last = min(q, first + rows);
+  const int lines = (last - first) * (int)sizeof(Value) / LINE + 2;  // of a row of K; the first may begin anywhere
+  const Real tol = (Real)tolerance;
   unsigned target = 0;
   int done = 0;
-  const Real tol = (Real)tolerance;
   Real worst = Real(0);
   for (;; ++done) {
-    Candidate* told_by = candidates + (done & 1) * 2 * blocks;
-    Real* bent = bends + (done & 1) * blocks;
-    for (int side = 0; side < 2; ++side) {
-      const Best best = best_of_block(strongest(p, first, last, side == 0), S.best);
-      const bool any = best.rank > Real(0.5 * NOBODY);
-      if (t == 0) told_by[side * blocks + b] = {best.rank, any ? best.at : -1, any ? p.room(best.at, side == 0) : Real(0)};
-    }
+    // Buffers are used in turn: a fast block may write its next candidates while a slow one reads these.
+    Candidate* said = candidates + (done & 1) * 2 * blocks;
+    Real* quadratic = products + (done & 1) * MOST_BLOCKS * (MOST_BLOCKS + 4);
+    RowFacts<Real>* facts = (RowFacts<Real>*)(quadratic + MOST_BLOCKS * MOST_BLOCKS);
+    choose(p, S, first, last, said);
     meet(arrived, target);
-    for (int c = t; c < 2 * blocks; c += blockDim.x) {
-      Candidate& mine = S.side[c / blocks][c % blocks];
-      mine.pull = __ldcg(&told_by[c].pull), mine.at = __ldcg(&told_by[c].at), mine.room = __ldcg(&told_by[c].room);
-    }
-    __syncthreads();
-    int of[2] = {-1, -1};  // the candidates' places in the order of their sides
-    if (t < blocks)
-      for (int side = 0; side < 2; ++side) of[side] = place(S.side[side], t, blocks);
-    __syncthreads();
-    if (t < blocks)
-      for (int side = 0; side < 2; ++side) S.at[side][of[side]] = t;
-    __syncthreads();
-    worst = Real(0.5) * (S.side[0][S.at[0][0]].pull + S.side[1][S.at[1][0]].pull);
+    listen(S, said);
+    worst = Real(0.5) * (S.side[UP][S.order[UP][0]].pull + S.side[DOWN][S.order[DOWN][0]].pull);
     if (!(worst > tol) || done >= most) break;
-    Candidate up{}, down{};
-    if (t < blocks) {
-      up = S.side[0][S.at[0][t]], down = S.side[1][S.at[1][t]];
-      S.step[t] = minimum(p, up, down, tol);
+    match(p, S, tol);
+    const int count = S.count;
+    if (!count) break;  // only a sample with itself is left
+    for (int k = threadIdx.x; k < 2 * count * lines; k += blockDim.x)
+      if (S.at[k / lines] >= 0) prefetch((const char*)(K + S.at[k / lines] * row + first) + LINE * (k % lines));
+    tell(p, S, quadratic, facts);
+    meet(arrived, target);
+    lengths(quadratic, facts, count, S.lengths);
+    for (int e = threadIdx.x; e < 2 * count; e += blockDim.x) {
+      S.step[e] *= S.lengths.t[e / 2];
+      if (S.step[e] == Real(0)) S.at[e] = max(S.at[e], 0);  // a row that exists, times 0
     }
     __syncthreads();
-    if (t < blocks) S.at[0][t] = up.at, S.at[1][t] = down.at;
-    Real slope = t < blocks && S.step[t] != Real(0) ? S.step[t] * (up.pull + down.pull) : Real(0);
-    slope = sum_of_block(slope, S.sums);
-    if (!(slope > Real(0))) break;  // only a sample with itself is left
-    Real bend = Real(0);
-    if (t < blocks && S.step[t] != Real(0) && S.step[b] != Real(0)) {
-      const int i = S.at[0][b], j = S.at[1][b], k = S.at[0][t], l = S.at[1][t];
-      auto value = [&](int one, int other) { return one == other ? p.diagonal[one] : p.kernel(one, other); };
-      bend = S.step[b] * S.step[t] * (value(i, k) - value(i, l) - value(j, k) + value(j, l));
+    for (Tile<NEXT> tile(first, last); tile.first < last; tile.next()) {
+      Real sums[NEXT][1];
+      accumulate<ROWS_AT_ONCE>(K, row, Real(0), S.at, S.step, 2 * count, tile, sums);
+      apply(G, 0LL, tile, sums, Real(1), 1, S.sums);
     }
-    bend = sum_of_block(bend, S.sums);
-    if (t == 0) {
-      bent[b] = bend;
-      int count = 0;  // pairs that move come first: pulls fall, and so do none after the first that is too weak
-      for (int c = 0; c < blocks; ++c)
-        if (S.step[c] != Real(0)) count = c + 1;
-      S.count = count;
-    }
-    meet(arrived, target);
-    Real curvature = Real(0);
-    for (int c = t; c < blocks; c += blockDim.x) curvature += __ldcg(bent + c);
-    curvature = sum_of_block(curvature, S.sums);
-    const Real length = curvature > slope ? slope / curvature : Real(1);
-    for (int i = first + t; i < last; i += blockDim.x) {
-      Real change = Real(0);
-#pragma unroll 8
-      for (int c = 0; c < S.count; ++c)
-        if (S.at[0][c] >= 0 && S.at[1][c] >= 0) change += S.step[c] * (p.kernel(S.at[0][c], i) - p.kernel(S.at[1][c], i));
-      p.G[i] += length * change;
-    }
-    if (t == 0) {
-      for (int c = 0; c < S.count; ++c) {
-        const Real step = length * S.step[c];
-        if (step == Real(0)) continue;
-        for (int side = 0; side < 2; ++side) {
-          const int i = S.at[side][c];
-          if (i < first || i >= last) continue;
-          const Real high = y[i] == 1 ? C[i] : Real(0), low = high - C[i];
-          Real a = alpha[i] + (side ? -step : step);
-          if (a < low + p.margin * C[i]) a = low;
-          if (a > high - p.margin * C[i]) a = high;
-          alpha[i] = a;
-        }
-      }
-    }
+    take(p, S);
     __syncthreads();
   }
-  if (b == 0 && t == 0) told[0] = done, told[1] = worst;
+  if (b == 0 && threadIdx.x == 0) told[0] = done, told[1] = worst;
 }
 
 }  // namespace multimargin
