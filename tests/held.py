@@ -10,6 +10,7 @@ from oracle import (
     least_violation,
     random_point,
 )
+from gpu import why_no_gpu
 from ranks import Ranks, cuts_of
 
 from multimargin.engines import ENGINES, EngineOptions, find_engine
@@ -18,6 +19,8 @@ from multimargin.engines.mpi.columns import ColumnsEngine
 from multimargin.inner import CoordinateDescent, PairDescent
 from multimargin.kernels import make_kernel
 from multimargin.problems import PROBLEMS
+
+NO_GPU = why_no_gpu()
 
 # name: (engine, options, how far G may be from its definition after steps, relative)
 WAYS = {
@@ -38,8 +41,13 @@ WAYS = {
         {"dtype": "float64", "cache_bytes": 5600, "working_set": 24, "shares": (0.25, 0.2, 0.25, 0.3)},
         1e-10,
     ),
+    "cuda": ("cuda", {"dtype": "float64"}, 1e-10),
+    "cuda, float32 blocks": ("cuda", {"dtype": "float32"}, 1e-5),
 }
-every_way = pytest.mark.parametrize("way", WAYS)
+HERE = [way for way, (engine, _, _) in WAYS.items() if engine != "cuda" or NO_GPU is None]  # that can run
+every_way = pytest.mark.parametrize(
+    "way", [way if way in HERE else pytest.param(way, marks=pytest.mark.skip(reason=NO_GPU)) for way in WAYS]
+)
 every_machine = pytest.mark.parametrize("machine", MACHINES)
 OTHERS = [machine for machine in MACHINES if machine != "c-svc"]
 EXACT = 1e-10  # where float64 is promised

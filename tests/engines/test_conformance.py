@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from held import EXACT, WAYS, Held, every_machine, every_way, make_engine
+from held import EXACT, HERE, WAYS, Held, every_machine, every_way, make_engine
 from oracle import (
     ZERO_SHARE,
 )
@@ -325,7 +325,7 @@ def test_samples(way):
 def test_all_engines_reach_one_optimum(machine):
     """A whole problem in one block: the same scores and dual, whatever the engine."""
     found = []
-    for way in WAYS:
+    for way in HERE:
         held = Held(way, machine, "zero", bias=False)
         with held.engine.running():
             for _ in range(2):

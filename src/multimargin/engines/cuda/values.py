@@ -96,7 +96,7 @@ class DeviceValues(KernelValues):
             part = self.samples.part(rows, first, min(q, first + step))
             products = tile[: padded(part.size)]
             self.samples.tile(part, rows, products)
-            grid = -(-q // 256), min(part.size, 1 << 15)
+            grid = -(-q // 1024), min(part.size, 512)
             shape = wide, np.int32(part.size), np.int32(q)
             arguments = products, *shape, *self._sides(part, rows), *self._spec, K[first:], wide
             store(grid, (256,), arguments)

@@ -23,7 +23,6 @@ using Value = VALUE;
 using Kind = Traits<MACHINE>;
 
 constexpr int MOST_BLOCKS = BLOCKS, WARPS_OF_BLOCKS = (BLOCKS + 31) / 32, ROWS_AT_ONCE = UNROLL, WIDE = (CLASSES + CHUNK - 1) / CHUNK * CHUNK;
-constexpr int LINE = 128;  // bytes that memory is read by
 using Best = Ranked<Real>;
 
 // What a block tells the others: the head of its step. The changes of alpha stand apart.
@@ -35,7 +34,6 @@ struct alignas(4 * sizeof(Real)) Head {
 
 struct Shared {
   Best best[32];
-  Real parts[32];
   int at[MOST_BLOCKS];         // the samples that move
   int active[MOST_BLOCKS];     // their blocks
   int own;                     // the place of this block among them, or -1
@@ -160,9 +158,8 @@ __device__ __forceinline__ void tell(const Problem& p, Shared& S, const Real* st
   }
   const Real value = !mine ? Real(0) : c == own ? __ldcg(&heads[blockIdx.x].curvature) : k * dot;
   if (own >= 0 && c < MOST_BLOCKS) quadratic[own * MOST_BLOCKS + c] = value;
-  const Real sum = sum_of_block(value, S.lengths.parts);
-  const Real bound = sum_of_block(value < Real(0) ? -value : value, S.lengths.parts);
-  if (c == 0 && own >= 0) rows[own] = RowFacts<Real>{S.slope[own], bound, sum, Real(0)};
+  const Two<Real> sums = sums_of_block(Two<Real>{value, value < Real(0) ? -value : value}, S.lengths.parts);
+  if (c == 0 && own >= 0) rows[own] = RowFacts<Real>{S.slope[own], sums.other, sums.one, Real(0)};
 }
 
 // Each of the steps at hand times its length.
@@ -197,7 +194,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   const Problem p{K, row, (Real)offset, diagonal, ridge, y, C, stride, V, G, (Real)margin};
   const int b = blockIdx.x, blocks = gridDim.x, first = min(q, b * rows), last = min(q, first + rows);
   const Real tol = (Real)tolerance;
-  const int lines = (last - first) * (int)sizeof(Value) / LINE + 2;  // of a row of K; the first may begin anywhere
   unsigned target = 0;
   int done = 0;
   own += b * CLASSES;
@@ -218,8 +214,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     listen(S, head);
     if (!(S.worst > tol) || !S.count || done >= most) break;  // nobody moves: rounding hides the descent
     const int count = S.count;
-    for (int k = threadIdx.x; k < count * lines; k += blockDim.x)
-      prefetch((const char*)(K + S.at[k / lines] * row + first) + LINE * (k % lines));
     tell(p, S, all, head, quadratic, facts, count);
     meet(arrived, target);
     lengths(quadratic, facts, count, S.lengths);
@@ -229,7 +223,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
       for (Tile<NEXT> tile(first, last); tile.first < last; tile.next()) {
         Real sums[NEXT][CHUNK];
         accumulate<ROWS_AT_ONCE>(K, row, p.offset, S.at, S.steps, count, tile, sums);
-        apply(G + from * stride, stride, tile, sums, Real(1), min(CHUNK, CLASSES - from), S.sums);
+        apply(G + from * stride, stride, tile, sums, min(CHUNK, CLASSES - from), S.sums);
       }
       __syncthreads();
     }

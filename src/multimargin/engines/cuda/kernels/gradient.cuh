@@ -50,10 +50,10 @@ __device__ __forceinline__ void accumulate(const Value* K, long long row, Real o
   }
 }
 
-// G[r][row] += t times these sums, for the first `many` classes. `shared` has blockDim * NEXT * WIDTH numbers.
+// G[r][row] += these sums, for the first `many` classes. `shared` has blockDim * NEXT * WIDTH numbers.
 template <class Real, int NEXT, int WIDTH>
-__device__ __forceinline__ void apply(Real* G, long long stride, const Tile<NEXT>& tile, Real (&sums)[NEXT][WIDTH], Real t,
-                                      int many, Real* shared) {
+__device__ __forceinline__ void apply(Real* G, long long stride, const Tile<NEXT>& tile, Real (&sums)[NEXT][WIDTH], int many,
+                                      Real* shared) {
   if (tile.first >= tile.last) return;
   if (tile.groups == 1) {
     if (!tile.mine()) return;
@@ -61,24 +61,29 @@ __device__ __forceinline__ void apply(Real* G, long long stride, const Tile<NEXT
     for (int r = 0; r < WIDTH; ++r)
 #pragma unroll
       for (int n = 0; n < NEXT; ++n)
-        if (r < many && tile.row + n < tile.last) G[r * stride + tile.row + n] += t * sums[n][r];
+        if (r < many && tile.row + n < tile.last) G[r * stride + tile.row + n] += sums[n][r];
     return;
   }
   const int wide = NEXT * tile.group, rows = min(wide, tile.last - tile.first);  // shared[part][r][row]
   if (tile.mine()) {
 #pragma unroll
-    for (int r = 0; r < WIDTH; ++r)
+    for (int r = 0; r < WIDTH; ++r) {
+      Values<Real, NEXT> together;
 #pragma unroll
-      for (int n = 0; n < NEXT; ++n) shared[(tile.part * WIDTH + r) * wide + tile.row - tile.first + n] = sums[n][r];
+      for (int n = 0; n < NEXT; ++n) together.k[n] = sums[n][r];
+      *(Values<Real, NEXT>*)(shared + (tile.part * WIDTH + r) * wide + tile.row - tile.first) = together;
+    }
   }
   __syncthreads();
   const int step = max(1, (int)blockDim.x / rows);  // classes at a time, if there are more threads than rows
   for (int at = threadIdx.x; at < rows * step; at += blockDim.x) {
-    const int row = at % rows;
-    for (int r = at / rows; r < many; r += step) {
-      Real sum = Real(0);
+    const int row = at % rows, begin = at / rows;
+    Real* here = G + tile.first + row;
+#pragma unroll 4
+    for (int r = begin; r < many; r += step) {
+      Real sum = here[r * stride];
       for (int g = 0; g < tile.groups; ++g) sum += shared[(g * WIDTH + r) * wide + row];
-      G[r * stride + tile.first + row] += t * sum;
+      here[r * stride] = sum;
     }
   }
 }

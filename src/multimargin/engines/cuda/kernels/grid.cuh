@@ -37,9 +37,6 @@ __device__ __forceinline__ T fresh(const T* at) {
   return copy;
 }
 
-// Fetches a line of memory into the second-level cache, to be read later.
-__device__ __forceinline__ void prefetch(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
-
 template <class T>
 struct Ranked {
   T rank;
@@ -66,29 +63,34 @@ __device__ __forceinline__ Ranked<T> best_of_block(Ranked<T> mine, Ranked<T>* sh
   mine = best_of_warp(mine);
   if ((threadIdx.x & 31) == 0) shared[threadIdx.x >> 5] = mine;
   __syncthreads();
-  if (threadIdx.x < 32) {
-    mine = threadIdx.x < (blockDim.x >> 5) ? shared[threadIdx.x] : Ranked<T>{T(NOBODY), 0x7fffffff};
-    mine = best_of_warp(mine);
-    if (threadIdx.x == 0) shared[0] = mine;
-  }
-  __syncthreads();
-  mine = shared[0];
+  const int lane = threadIdx.x & 31;
+  mine = best_of_warp(lane < (blockDim.x >> 5) ? shared[lane] : Ranked<T>{T(NOBODY), 0x7fffffff});
   __syncthreads();
   return mine;
 }
 
 template <class T>
-__device__ __forceinline__ T sum_of_block(T mine, T* shared) {
-  for (int o = 16; o; o >>= 1) mine += __shfl_xor_sync(~0u, mine, o);
+struct Two {
+  T one, other;
+};
+
+template <class T>
+__device__ __forceinline__ Two<T> sums_of_warp(Two<T> mine) {
+  for (int o = 16; o; o >>= 1) {
+    mine.one += __shfl_xor_sync(~0u, mine.one, o);
+    mine.other += __shfl_xor_sync(~0u, mine.other, o);
+  }
+  return mine;
+}
+
+// The sums over all threads, known to all of them. `shared` has 32 places.
+template <class T>
+__device__ __forceinline__ Two<T> sums_of_block(Two<T> mine, Two<T>* shared) {
+  mine = sums_of_warp(mine);
   if ((threadIdx.x & 31) == 0) shared[threadIdx.x >> 5] = mine;
   __syncthreads();
-  if (threadIdx.x < 32) {
-    mine = threadIdx.x < (blockDim.x >> 5) ? shared[threadIdx.x] : T(0);
-    for (int o = 16; o; o >>= 1) mine += __shfl_xor_sync(~0u, mine, o);
-    if (threadIdx.x == 0) shared[0] = mine;
-  }
-  __syncthreads();
-  mine = shared[0];
+  const int lane = threadIdx.x & 31;
+  mine = sums_of_warp(lane < (blockDim.x >> 5) ? shared[lane] : Two<T>{T(0), T(0)});
   __syncthreads();
   return mine;
 }

@@ -10,7 +10,7 @@
 
 namespace multimargin {
 
-constexpr int LENGTH_STEPS = 10;
+constexpr int LENGTH_STEPS = 8;
 
 template <class Real>
 struct alignas(16) Four {
@@ -26,7 +26,7 @@ struct alignas(4 * sizeof(Real)) RowFacts {
 template <class Real, int MOST>
 struct LengthRoom {
   alignas(16) Real t[MOST], v[MOST];
-  Real parts[32];
+  Two<Real> parts[32];
 };
 
 // A row of Q has MOST numbers, a multiple of 8; those beside the steps are 0. Two threads have it in their registers.
@@ -46,8 +46,8 @@ __device__ __forceinline__ void lengths(const Real* Q, const RowFacts<Real>* fac
       if (8 * k < count) q[k] = fresh((const Four<Real>*)(Q + row * MOST) + 2 * k + half);
   }
   const Real p = known.slope;
-  const Real curvature = sum_of_block(first ? known.sum : Real(0), room.parts);
-  const Real total = sum_of_block(first ? p : Real(0), room.parts);
+  const Two<Real> all = sums_of_block(first ? Two<Real>{known.sum, p} : Two<Real>{}, room.parts);
+  const Real curvature = all.one, total = all.other;
   const Real common = curvature > total ? total / curvature : Real(1);
   const Real rate = known.bound > Real(0) ? Real(1) / known.bound : Real(0);
   Real t = common, before = common, v = common, product = Real(0);
@@ -55,10 +55,12 @@ __device__ __forceinline__ void lengths(const Real* Q, const RowFacts<Real>* fac
     if (!half && row < MOST) room.v[row] = mine ? v : Real(0);
     __syncthreads();
     product = Real(0);
+    if (mine) {
 #pragma unroll
-    for (int k = 0; k < PARTS; ++k) {
-      const Four<Real> b = ((const Four<Real>*)room.v)[2 * k + half];
-      product += q[k].x[0] * b.x[0] + q[k].x[1] * b.x[1] + q[k].x[2] * b.x[2] + q[k].x[3] * b.x[3];
+      for (int k = 0; k < PARTS; ++k) {
+        const Four<Real> b = ((const Four<Real>*)room.v)[2 * k + half];
+        product += q[k].x[0] * b.x[0] + q[k].x[1] * b.x[1] + q[k].x[2] * b.x[2] + q[k].x[3] * b.x[3];
+      }
     }
     product += __shfl_xor_sync(~0u, product, 1);
     __syncthreads();
@@ -68,7 +70,7 @@ __device__ __forceinline__ void lengths(const Real* Q, const RowFacts<Real>* fac
     v = step + 1 < LENGTH_STEPS ? t + Real(step) / Real(step + 3) * (t - before) : t;
     before = t;
   }
-  const Real value = sum_of_block(first ? t * (Real(0.5) * product - p) : Real(0), room.parts);
+  const Real value = sums_of_block(Two<Real>{first ? t * (Real(0.5) * product - p) : Real(0), Real(0)}, room.parts).one;
   const bool better = value <= common * (Real(0.5) * common * curvature - total);
   if (first) room.t[row] = better ? t : common;
   __syncthreads();

@@ -17,7 +17,7 @@ using Real = REAL;
 using Value = VALUE;
 using Best = Ranked<Real>;
 
-constexpr int MOST_BLOCKS = BLOCKS, LINE = 128, NEXT = 4, ROWS_AT_ONCE = 8;
+constexpr int MOST_BLOCKS = BLOCKS, NEXT = 4, ROWS_AT_ONCE = 8;
 enum Side { UP, DOWN };
 
 struct alignas(4 * sizeof(Real)) Candidate {
@@ -121,10 +121,9 @@ __device__ __forceinline__ void tell(const Problem& p, Shared& S, Real* quadrati
     value = S.step[2 * b] * S.step[2 * c] * (p.kernel(i, k) - p.kernel(i, l) - p.kernel(j, k) + p.kernel(j, l));
   }
   if (c < MOST_BLOCKS) quadratic[b * MOST_BLOCKS + c] = value;
-  const Real sum = sum_of_block(value, S.lengths.parts);
-  const Real bound = sum_of_block(value < Real(0) ? -value : value, S.lengths.parts);
+  const Two<Real> sums = sums_of_block(Two<Real>{value, value < Real(0) ? -value : value}, S.lengths.parts);
   const Real pull = S.side[UP][S.order[UP][b]].pull + S.side[DOWN][S.order[DOWN][b]].pull;
-  if (c == 0) rows[b] = {S.step[2 * b] != Real(0) ? S.step[2 * b] * pull : Real(0), bound, sum, Real(0)};
+  if (c == 0) rows[b] = {S.step[2 * b] != Real(0) ? S.step[2 * b] * pull : Real(0), sums.other, sums.one, Real(0)};
 }
 
 // The own candidates take their steps; what is left to a bound by rounding alone is removed.
@@ -148,7 +147,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   Shared& S = *(Shared*)raw;
   const Problem p{K, row, diagonal, y, C, alpha, G, (Real)margin};
   const int b = blockIdx.x, blocks = gridDim.x, first = min(q, b * rows), last = min(q, first + rows);
-  const int lines = (last - first) * (int)sizeof(Value) / LINE + 2;  // of a row of K; the first may begin anywhere
   const Real tol = (Real)tolerance;
   unsigned target = 0;
   int done = 0;
@@ -166,8 +164,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     match(p, S, tol);
     const int count = S.count;
     if (!count) break;  // only a sample with itself is left
-    for (int k = threadIdx.x; k < 2 * count * lines; k += blockDim.x)
-      if (S.at[k / lines] >= 0) prefetch((const char*)(K + S.at[k / lines] * row + first) + LINE * (k % lines));
     tell(p, S, quadratic, facts);
     meet(arrived, target);
     lengths(quadratic, facts, count, S.lengths);
@@ -179,7 +175,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     for (Tile<NEXT> tile(first, last); tile.first < last; tile.next()) {
       Real sums[NEXT][1];
       accumulate<ROWS_AT_ONCE>(K, row, Real(0), S.at, S.step, 2 * count, tile, sums);
-      apply(G, 0LL, tile, sums, Real(1), 1, S.sums);
+      apply(G, 0LL, tile, sums, 1, S.sums);
     }
     take(p, S);
     __syncthreads();

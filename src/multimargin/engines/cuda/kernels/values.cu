@@ -40,24 +40,50 @@ __device__ __forceinline__ double exact(Product D, double left, double right, co
   return KERNEL == SIGMOID ? tanh(x) : x;
 }
 
+// The exponent in float32, for values in 16 bits. Distances of integers are exact before they are rounded once.
+__device__ __forceinline__ float exponent(int D, double left, double right, const Spec& k) {
+  if (KERNEL == RBF) return (float)(-k.gamma * k.unit) * (float)((int)left + (int)right - 2 * D);
+  return (float)argument(D, left, right, k);
+}
+__device__ __forceinline__ float exponent(double D, double left, double right, const Spec& k) {
+  return (float)argument(D, left, right, k);
+}
+
 __device__ __forceinline__ void put(unsigned short& out, Product D, double left, double right, const Spec& k, double) {
-  out = (unsigned short)(__expf((float)argument(D, left, right, k)) * 65535.f + 0.5f);  // kernels of distances only
+  out = (unsigned short)(__expf(exponent(D, left, right, k)) * 65535.f + 0.5f);  // kernels of distances only
 }
 template <class T>
 __device__ __forceinline__ void put(T& out, Product D, double left, double right, const Spec& k, double factor) {
   out = (T)(exact(D, left, right, k) * factor);
 }
 
-// out[i * row + j] = K(left_i, right_j); factors normalise the kernel, or are null.
+template <class T>
+struct alignas(4 * sizeof(T)) Four {
+  T x[4];
+};
+
+// out[i * row + j] = K(left_i, right_j); factors normalise the kernel, or are null. Rows of D and `out` are padded.
 extern "C" __global__ void store(const Product* D, long long width, int rows, int columns, const double* left,
                                  const double* right, const double* left_factor, const double* right_factor,
                                  double gamma, double coef0, double unit, int degree, Value* out, long long row) {
   const Spec k{gamma, coef0, unit, degree};
-  const int j = blockIdx.x * blockDim.x + threadIdx.x;
+  const int j = 4 * (blockIdx.x * blockDim.x + threadIdx.x);
   if (j >= columns) return;
-  const double norm = right ? right[j] : 0.0, factor = right_factor ? right_factor[j] : 1.0;
-  for (int i = blockIdx.y; i < rows; i += gridDim.y)
-    put(out[i * row + j], D[i * width + j], left ? left[i] : 0.0, norm, k, left_factor ? left_factor[i] * factor : 1.0);
+  double norm[4], factor[4];
+#pragma unroll
+  for (int e = 0; e < 4; ++e) {
+    const bool there = j + e < columns;
+    norm[e] = there && right ? right[j + e] : 0.0, factor[e] = there && right_factor ? right_factor[j + e] : 1.0;
+  }
+#pragma unroll 2
+  for (int i = blockIdx.y; i < rows; i += gridDim.y) {
+    const Four<Product> d = *(const Four<Product>*)(D + i * width + j);
+    const double own = left ? left[i] : 0.0, scale = left_factor ? left_factor[i] : 1.0;
+    Four<Value> values;
+#pragma unroll
+    for (int e = 0; e < 4; ++e) put(values.x[e], d.x[e], own, norm[e], k, scale * factor[e]);
+    *(Four<Value>*)(out + i * row + j) = values;
+  }
 }
 
 // partial[s][r][j] = sum over the rows i of slice s of K(left_i, right_j) coef[i][r], for CHUNK classes from `from` on.
