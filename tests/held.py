@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from gpu import why_no_gpu
 from oracle import (
     MACHINES,
     assert_feasible,
@@ -10,7 +11,6 @@ from oracle import (
     least_violation,
     random_point,
 )
-from gpu import why_no_gpu
 from ranks import Ranks, cuts_of
 
 from multimargin.engines import ENGINES, EngineOptions, find_engine

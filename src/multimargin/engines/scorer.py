@@ -11,6 +11,8 @@ from ..system.data import same_storage
 from ..system.threads import blas_threads
 from ..system.typing import Data, FloatArray
 from .cpu.scores import LaidOutScorer, scoring_layouts
+from .cuda.device import is_available
+from .cuda.scoring import DeviceScorer
 
 _VALUES_AT_ONCE = 1 << 22  # kernel values that Python holds at a time
 
@@ -19,11 +21,13 @@ class Scorer:
     """Σ_i K(x, sv_i) coef_i for every row x of new data.
 
     Laying the support vectors out takes longer than scoring a few rows, so it is done once for each precision
-    of data that comes, and kept.
+    of data that comes, and kept. A model that was fitted with ``engine="cuda"`` scores on the GPU, if there
+    is one.
     """
 
-    def __init__(self, kernel: Kernel, support: Any, coef: FloatArray) -> None:
-        self.kernel, self.support, self.coef = kernel, support, coef
+    def __init__(self, kernel: Kernel, support: Any, coef: FloatArray, place: str = "cpu") -> None:
+        self.kernel, self.support, self.coef, self.place = kernel, support, coef, place
+        self._on_device: DeviceScorer | None = None
         self._laid_out: dict[str, LaidOutScorer] = {}
 
     def __call__(self, X: Data, n_threads: int) -> FloatArray:
@@ -34,6 +38,10 @@ class Scorer:
         if self.kernel.native is None:
             self._in_python(X, n_threads, out)
             return out
+        if self.place == "cuda" and is_available():
+            if self._on_device is None:
+                self._on_device = DeviceScorer(self.kernel, self.support, self.coef)
+            return self._on_device(X)
         dtype = "auto" if X.dtype == self.support.dtype == np.float32 else "float64"
         with blas_threads(1):
             if dtype not in self._laid_out:

@@ -28,6 +28,7 @@ class ModelMaker:
     kept: IntArray  # among them, those of the task that are held here
     factors: FloatArray  # of C, one per class
     bias: str  # "none", "regularized" or "free"
+    place: str = "cpu"  # where the model scores new samples
 
     def __post_init__(self) -> None:
         self.shard = Shard(len(self.task.y), self.task.team)  # who holds which samples of the task
@@ -59,7 +60,7 @@ class ModelMaker:
             "_class_bias": bias,
             "_kernel": kernel,
             "_support": support,
-            "_scorer": Scorer(kernel, support, coef),
+            "_scorer": Scorer(kernel, support, coef, self.place),
             "_problem": task.problem,
             "_support_loss": loss,
             "_kept": known[0],

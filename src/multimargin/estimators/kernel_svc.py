@@ -279,7 +279,7 @@ class KernelSVC(LabelNoiseMixin, KernelFit):
             given = Shard(len(y), team)
             task = self._task(X, rows, given, C)
             kept, bias = given.first + rows.kept, self._kind_of_bias()
-            model = ModelMaker(task, rows.labels, given.n, kept, factors, bias)
+            model = ModelMaker(task, rows.labels, given.n, kept, factors, bias, setting.place)
             solution, made = self._solve(setting, method, task, model, X, y)
             attributes = model.of(solution) if made is None else made  # the engine's memory is free again
             self._store_model(attributes, setting.model == "all" or team.rank == 0)
@@ -322,7 +322,7 @@ class KernelSVC(LabelNoiseMixin, KernelFit):
 
     def _prepare_scorer(self) -> None:
         """Make what prediction needs; support vectors are laid out when the first data come, and stay so."""
-        self._scorer = Scorer(self._kernel, self._support, self.dual_coef_)
+        self._scorer = Scorer(self._kernel, self._support, self.dual_coef_, self._setting().place)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a pickled model."""

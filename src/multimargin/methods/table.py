@@ -83,8 +83,8 @@ VARIANTS: dict[tuple[str, str], Decomposition] = {
     # conditions by what they contribute to the gap.
     ("msvmpack", "crammer-singer"): Decomposition(Gain(q=10), FrankWolfe(), stop="gap"),
 }
-# Engines that compute whole blocks in no time: all samples at once if their block fits, else a set that grows in few
-# rounds. A descent there has no options.
+# Engines that compute whole blocks in no time: all samples at once if their block fits, else a set that grows
+# in few rounds. The options of a descent are for other engines.
 _WHOLE = Decomposition(
     Growing(start=1 << 16, whole=1 << 62, share=1.0, least=4096),
     CoordinateDescent(),

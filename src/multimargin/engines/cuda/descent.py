@@ -1,7 +1,7 @@
-"""Batched greedy descent on the device (kernels/descent.cu, kernels/pairs.cu): one persistent kernel per block.
+"""Batched greedy descent on the device: one persistent kernel per working set (kernels/descent.cu, pairs.cu).
 
-The kernel comes back every few milliseconds, so that the host sees Ctrl-C and the time limit. How long it ran never
-changes what it does.
+The kernel comes back every few milliseconds, so that the host sees Ctrl-C and the time limit. How long it
+ran never changes what it does.
 """
 
 from __future__ import annotations

@@ -33,6 +33,16 @@ def cupy() -> Any:
     return cupy
 
 
+@cache
+def is_available() -> bool:
+    """Whether there is CuPy and a device."""
+    try:
+        cupy()
+    except (ImportError, RuntimeError):
+        return False
+    return True
+
+
 def free_bytes() -> int:
     """Bytes that can be allocated on the device: free ones, and those that CuPy holds unused."""
     cp = cupy()

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...inner import CoordinateDescent, PairDescent
 from ...inner import Block as HostBlock
+from ...inner import CoordinateDescent, PairDescent
 from ...inner.base import InnerSolver
 from ...inner.block import Aim
 from ...problems.zero_sums import balanced, with_zero_sums
@@ -40,7 +40,8 @@ from .device import SHARE, cupy, describe, free_bytes
 from .state import DeviceState
 from .values import kernel_values
 
-_BLOCK_SHARE = 2.5  # no kernel rows are kept, so blocks get so many times their share of the memory
+# No kernel rows are kept, so blocks get so many times their share of the memory, up to a limit.
+_BLOCK_SHARE, _MOST_SHARE = 2.5, 0.75
 _ADD = 0.5  # of the support vectors: if fewer samples moved, their steps alone are added to the scores
 _TAKEN = 8  # additions in a row before scores are summed anew
 
@@ -48,9 +49,9 @@ _TAKEN = 8  # additions in a row before scores are summed anew
 class CudaEngine(Engine):
     """Kernel values, coefficients, gradient and block solvers on one GPU.
 
-    A block K_WW is computed for every working set, because that takes less time than to keep values. Coordinate
-    descent and pair descent become batched greedy descent (``descent.py``). Other solvers run on the host, on a copy
-    of the block. After a step, the scores of all samples are computed in float64.
+    A block K_WW is computed for every working set, because that takes less time than to keep values.
+    Coordinate descent and pair descent become batched greedy descent (``descent.py``). Other solvers run on
+    the host, on a copy of the block. After a step, the scores of all samples are computed in float64.
     """
 
     name: ClassVar[str] = "cuda"
@@ -164,7 +165,8 @@ class CudaEngine(Engine):
         return self.problem.gaining_pairs(rows, pair, curvature, most, shard)
 
     def largest_block(self) -> int:
-        share = min(1.0, _BLOCK_SHARE * self.options.block_share)
+        asked = self.options.block_share
+        share = min(max(asked, _MOST_SHARE), _BLOCK_SHARE * asked)
         values = int(share * self.options.cache_bytes) // self._value_dtype().itemsize
         return max(self._budget.largest_block, math.isqrt(values))
 

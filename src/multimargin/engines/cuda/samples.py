@@ -3,19 +3,20 @@
     int8      small integers times one scale (cpu/grids.py): exact products on tensor cores
     float64   everything else; centred, if only distances matter
 
-A sample is a row of entries, padded with zeros to a multiple of 16. Dense data are converted once. Sparse data stay
-sparse, and the rows of a tile are spread out when they are needed.
+A sample is a row of entries, padded with zeros to a multiple of 16. Dense data are converted once. Sparse
+data stay sparse, and the rows of a tile are spread out when they are needed.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from ...kernels import Kernel, Polynomial
-from ...system.typing import Data
+from ...system.typing import Data, FloatArray
 from ..cpu.grids import Grid
 from ..cpu.precision import FLOAT64_REACH, centre_of, dense_reach, sparse_reach
 from .device import cupy, function
@@ -47,37 +48,77 @@ class Rows(NamedTuple):
     factors: Any  # that normalise the kernel, or None
 
 
-class DeviceSamples:
-    """The samples of a task."""
+@dataclass(frozen=True)
+class Form:
+    """How samples are laid out for a kernel; training data and new data must share it."""
 
-    def __init__(self, kernel: Kernel, X: Data) -> None:
-        self.kernel = kernel
-        self.n, self.d = (int(size) for size in X.shape)
-        self.width = padded(self.d)
+    kernel: Kernel
+    grid: Grid | None  # of integers that fit 8 bits, less ``shift``
+    shift: float = 0.0
+    centre: FloatArray | None = None  # subtracted from every row
+    by_differences: bool = False  # whether tiles have distances themselves, and not products
+
+    @classmethod
+    def plan(cls, kernel: Kernel, X: Data) -> Form:
+        """The form for training data."""
         grid, shift = _grid_of(kernel, X)
-        self.integer = grid is not None
-        self.unit = grid.scale if grid is not None else 1.0
-        self.product = "direct" if kernel.native == "laplacian" else "int8" if self.integer else "float64"
-        if not self.integer and kernel.native == "rbf" and not _reach(kernel, X) <= FLOAT64_REACH:
-            self.product = "direct"  # products of such data would cancel
-        self._load(X if grid is None else grid.integers(X), shift)
-        cp = cupy()
-        self._factors = None
-        if isinstance(kernel, Polynomial) and kernel.normalize:
-            self._factors = cp.asarray(kernel.scale(X))
+        form = cls(kernel, grid, shift, by_differences=kernel.native == "laplacian")
+        return form if grid is not None else form.in_float64(X)
+
+    def in_float64(self, X: Data) -> Form:
+        """The form of the same training data for new data that are not on the grid."""
+        shift_invariant = self.kernel.native in ("rbf", "laplacian")
+        far = self.kernel.native == "rbf" and not _reach(self.kernel, X) <= FLOAT64_REACH
+        centre = None
+        if shift_invariant and not sp.issparse(X):
+            centre = np.asarray(centre_of(X), dtype=np.float64)
+        return Form(self.kernel, None, 0.0, centre, far or self.kernel.native == "laplacian")
+
+    def holds(self, X: Data) -> bool:
+        """Whether data can be laid out so."""
+        if self.grid is None:
+            return True
+        if not self.grid.holds(X):
+            return False
+        low, high = _limits(self.grid.integers(X))
+        return -128 <= low - self.shift and high - self.shift <= 127
 
     @property
-    def form(self) -> str:
-        """A few words for the trace."""
-        names = {"int8": "int8 product", "float64": "float64 product", "direct": "differences"}
-        return f"sparse {names[self.product]}" if self._sparse else names[self.product]
-
-    @property
-    def entry(self) -> Any:
+    def entry(self) -> np.dtype[Any]:
         """The type of entries."""
-        return np.dtype(np.int8 if self.integer else np.float64)
+        return np.dtype(np.float64 if self.grid is None else np.int8)
 
-    def _load(self, X: Data, shift: float) -> None:
+    @property
+    def tile_dtype(self) -> np.dtype[Any]:
+        """The type of tiles."""
+        return np.dtype(np.float64 if self.grid is None or self.by_differences else np.int32)
+
+    @property
+    def worth(self) -> float:
+        """What a unit of a tile is worth: scale² of products and squares, scale of differences."""
+        scale = 1.0 if self.grid is None else self.grid.scale
+        return scale if self.kernel.native == "laplacian" else scale**2
+
+    def describe(self) -> str:
+        """A few words for the trace."""
+        if self.by_differences:
+            return f"{self.entry.name} differences"
+        return f"{self.entry.name} product"
+
+
+class DeviceSamples:
+    """Some samples in one form: those of a task, support vectors, or new ones."""
+
+    def __init__(self, form: Form, X: Data) -> None:
+        self.form, self.kernel = form, form.kernel
+        self.n, self.d = (int(size) for size in X.shape)
+        self.width, self.entry = padded(self.d), form.entry
+        self._load(X if form.grid is None else form.grid.integers(X))
+        self._factors = None
+        if isinstance(self.kernel, Polynomial) and self.kernel.normalize:
+            self._factors = cupy().asarray(self.kernel.scale(X))
+
+    def _load(self, X: Data) -> None:
         cp = cupy()
         self._sparse = sp.issparse(X)
         self._entries = None
@@ -92,12 +133,10 @@ class DeviceSamples:
             self.norms = cp.concatenate([self._norms(part, count) for part, count in self._parts(every)])
             return
         X = np.ascontiguousarray(X if X.dtype.name in _C_TYPES else X.astype(np.float64))
-        centre = None
-        if not self.integer and self.kernel.native in ("rbf", "laplacian"):
-            centre = cp.asarray(np.asarray(centre_of(X), dtype=np.float64))
+        centre = None if self.form.centre is None else cp.asarray(self.form.centre)
         held = cp.asarray(X)
         self._entries = cp.zeros((padded(self.n), self.width), dtype=self.entry)
-        self._take(held, every, self._entries, centre, shift)
+        self._take(held, every, self._entries, centre, self.form.shift)
         self.norms = self._norms(self._entries, self.n)
 
     def _parts(self, ids: Any) -> Any:
@@ -156,22 +195,12 @@ class DeviceSamples:
         entries = rows.entries[first : first + padded(last - first)]
         return Rows(entries, last - first, rows.norms[first:last], factors)
 
-    @property
-    def worth(self) -> float:
-        """What a unit of a tile is worth: scale² of products and squares, scale of differences."""
-        return self.unit if self.kernel.native == "laplacian" else self.unit**2
-
-    @property
-    def by_differences(self) -> bool:
-        """Whether tiles have distances themselves, and not products."""
-        return self.product == "direct"
-
     def tile(self, A: Rows, B: Rows, out: Any) -> None:
-        """Products or distances of the rows of ``A`` with those of ``B``; ``out`` has padded(B.size) columns."""
+        """Products or distances of the rows of ``A`` and ``B``; ``out`` has padded(B.size) columns."""
         wide = padded(B.size)
-        if self.product == "int8":
+        if not self.form.by_differences and self.form.grid is not None:
             _int8_product(A.entries, B.entries, self.width, out)
-        elif self.product == "float64":
+        elif not self.form.by_differences:
             cupy().matmul(A.entries, B.entries.T, out=out)
         else:
             name = "differences" if self.kernel.native == "laplacian" else "squared_differences"
@@ -179,11 +208,6 @@ class DeviceSamples:
             grid = -(-B.size // 16), -(-A.size // 16)
             arguments = A.entries, B.entries, np.int32(A.size), np.int32(B.size), np.int32(self.d)
             kernel(grid, (16, 16), (*arguments, self.width, out, wide))
-
-    @property
-    def tile_dtype(self) -> Any:
-        """The type of tiles."""
-        return np.dtype(np.int32 if self.product == "int8" else np.float64)
 
 
 def _c(dtype: Any) -> str:
@@ -195,14 +219,18 @@ def _grid_of(kernel: Kernel, X: Data) -> tuple[Grid | None, float]:
     grid = Grid.find(X)
     if grid is None:
         return None, 0.0
-    values = grid.integers(X)
-    stored = values.data if sp.issparse(values) else values
-    low, high = int(stored.min(initial=0)), int(stored.max(initial=0))
+    low, high = _limits(grid.integers(X))
     if -128 <= low and high <= 127:
         return grid, 0.0
     if high - low <= 255 and kernel.native in ("rbf", "laplacian") and not sp.issparse(X):
         return grid, float(low + 128)
     return None, 0.0
+
+
+def _limits(values: Data) -> tuple[int, int]:
+    """The smallest and the largest integer, and 0."""
+    stored = values.data if sp.issparse(values) else values
+    return int(stored.min(initial=0)), int(stored.max(initial=0))
 
 
 def _reach(kernel: Kernel, X: Data) -> float:

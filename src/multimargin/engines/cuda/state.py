@@ -1,6 +1,7 @@
-"""The point of a fit on the device: alpha and G in float64, class-major, and what a certificate needs of each sample.
+"""The point of a fit on the device: alpha and G in float64, class-major, and the measures of each sample.
 
-G is always that of alpha: scores are recomputed in float64 after every step, so that a proof has nothing left to do.
+G is always that of alpha: scores are computed in float64 after every step, so that a proof has nothing left
+to do.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ...system.typing import FloatArray, IntArray
+from ...system.typing import IntArray
 from ..base import Task
 from .device import cupy, function
-from .samples import DeviceSamples, Rows, padded
+from .samples import DeviceSamples, Form, Rows, padded
 
 _TILE_BYTES = 1 << 30  # of products at a time
 _COLUMNS = 1 << 16  # samples scored at a time
@@ -63,83 +63,94 @@ class HostValues(KernelValues):
         return S
 
 
-class DeviceValues(KernelValues):
-    """Kernels with a native form."""
+class Tiles:
+    """Kernel values between samples of one form, tile by tile."""
 
-    def __init__(self, task: Task) -> None:
-        self.kernel, self.offset, self.n = task.kernel, task.offset, len(task.y)
-        self.samples = DeviceSamples(task.kernel, task.X)
-        self.form = self.samples.form
-        gamma, coef0, degree = (getattr(self.kernel, name, 0) for name in ("gamma", "coef0", "degree"))
-        self._spec = np.float64(gamma), np.float64(coef0), np.float64(self.samples.worth), np.int32(degree)
+    def __init__(self, form: Form, offset: float = 0.0) -> None:
+        self.form, self.offset = form, offset
+        gamma, coef0, degree = (getattr(form.kernel, name, 0) for name in ("gamma", "coef0", "degree"))
+        self._spec = np.float64(gamma), np.float64(coef0), np.float64(form.worth), np.int32(degree)
 
     def _function(self, name: str, value: str = "double", chunk: int = 4) -> Any:
-        native = str(self.kernel.native).upper()
-        kind = "DISTANCE" if native == "RBF" and self.samples.by_differences else native
-        product = "int" if self.samples.tile_dtype == np.int32 else "double"
+        native = str(self.form.kernel.native).upper()
+        kind = "DISTANCE" if native == "RBF" and self.form.by_differences else native
+        product = "int" if self.form.tile_dtype == np.int32 else "double"
         return function("values.cu", name, KERNEL=kind, PRODUCT=product, VALUE=value, CHUNK=chunk)
 
     @staticmethod
     def _sides(A: Rows, B: Rows) -> tuple[Any, ...]:
         return A.norms, B.norms, A.factors, B.factors
 
-    def block(self, W: IntArray, dtype: np.dtype[Any]) -> Any:
-        cp, q = cupy(), len(W)
-        every = q == self.n and bool((W == np.arange(q)).all())
-        rows = self.samples.rows(slice(0, q) if every else cp.asarray(W))
-        wide, itemsize = padded(q), self.samples.tile_dtype.itemsize
+    def block(self, samples: DeviceSamples, rows: Rows, dtype: np.dtype[Any]) -> Any:
+        """The kernel among ``rows``, without the offset."""
+        cp, q, form = cupy(), rows.size, self.form
+        wide = padded(q)
         K = cp.empty((q, wide), dtype=dtype)
-        step = min(wide, max(16, _TILE_BYTES // (wide * itemsize) // 16 * 16))
-        tile = cp.empty((step, wide), dtype=self.samples.tile_dtype)
+        step = min(wide, max(16, _TILE_BYTES // (wide * form.tile_dtype.itemsize) // 16 * 16))
+        tile = cp.empty((step, wide), dtype=form.tile_dtype)
         store = self._function("store", _C_VALUES[np.dtype(dtype).name])
         for first in range(0, q, step):
-            part = self.samples.part(rows, first, min(q, first + step))
+            part = samples.part(rows, first, min(q, first + step))
             products = tile[: padded(part.size)]
-            self.samples.tile(part, rows, products)
+            samples.tile(part, rows, products)
             grid = -(-q // 1024), min(part.size, 512)
             shape = wide, np.int32(part.size), np.int32(q)
-            arguments = products, *shape, *self._sides(part, rows), *self._spec, K[first:], wide
-            store(grid, (256,), arguments)
+            store(grid, (256,), (products, *shape, *self._sides(part, rows), *self._spec, K[first:], wide))
         return K
 
-    def scores(self, ids: IntArray, coef: Any) -> Any:
-        cp, m = cupy(), coef.shape[1]
-        S = cp.zeros((m, self.n))
-        if not len(ids):
+    def scores(self, support: DeviceSamples, rows: Rows, coef: Any, samples: DeviceSamples) -> Any:
+        """Σ_i (K + offset)(A_i, x_j) coef_i over ``rows`` A of ``support``, for all ``samples`` x: (m, n)."""
+        cp, m, n, itemsize = cupy(), coef.shape[1], samples.n, self.form.tile_dtype.itemsize
+        S = cp.zeros((m, n))
+        if not rows.size or not n:
             return S
-        rows = self.samples.rows(cp.asarray(ids))
-        wide = min(padded(self.n), _COLUMNS)
-        step = max(16, _TILE_BYTES // (wide * self.samples.tile_dtype.itemsize) // 16 * 16)
-        step = min(step, padded(rows.size))
-        tile = cp.empty((step, wide), dtype=self.samples.tile_dtype)
+        wide = min(padded(n), _COLUMNS)
+        step = min(padded(rows.size), max(16, _TILE_BYTES // (wide * itemsize) // 16 * 16))
+        tile = cp.empty(step * wide, dtype=self.form.tile_dtype)
         chunk = min(_MOST_CLASSES, -(-m // 2) * 2)
-        partial = cp.empty((_SLICES, chunk, wide))
-        for left in range(0, self.n, wide):
-            columns = self.samples.rows(slice(left, min(self.n, left + wide)))
+        partial = cp.empty(_SLICES * chunk * wide)
+        for left in range(0, n, wide):
+            columns = samples.rows(slice(left, min(n, left + wide)))
             for first in range(0, rows.size, step):
-                part = self.samples.part(rows, first, min(rows.size, first + step))
-                products = tile.ravel()[: padded(part.size) * padded(columns.size)]
-                products = products.reshape(padded(part.size), padded(columns.size))
-                self.samples.tile(part, columns, products)
+                part = support.part(rows, first, min(rows.size, first + step))
+                shape = padded(part.size), padded(columns.size)
+                products = tile[: shape[0] * shape[1]].reshape(shape)
+                samples.tile(part, columns, products)
                 self._add(products, part, columns, coef[first : first + part.size], partial, S[:, left:])
         return S
 
     def _add(self, products: Any, A: Rows, B: Rows, coef: Any, partial: Any, S: Any) -> None:
         """S[r, j] += Σ_i K(A_i, B_j) coef[i, r]."""
-        m, chunk = coef.shape[1], partial.shape[1]
-        score, count = self._function("score", chunk=chunk), B.size
-        sums = partial.ravel()[: _SLICES * chunk * count].reshape(_SLICES, chunk, count)
+        m = coef.shape[1]
+        chunk = min(_MOST_CLASSES, -(-m // 2) * 2)
+        score = self._function("score", chunk=chunk)
+        sums = partial[: _SLICES * chunk * B.size].reshape(_SLICES, chunk, B.size)
         for first in range(0, m, chunk):
-            shape = products.shape[1], np.int32(A.size), np.int32(count)
+            shape = products.shape[1], np.int32(A.size), np.int32(B.size)
             scalars = *self._spec, np.float64(self.offset)
             classes = coef, np.int32(m), np.int32(first), sums
-            score(
-                (-(-count // 128), _SLICES),
-                (128,),
-                (products, *shape, *self._sides(A, B), *scalars, *classes),
-            )
+            arguments = products, *shape, *self._sides(A, B), *scalars, *classes
+            score((-(-B.size // 128), _SLICES), (128,), arguments)
             many = min(chunk, m - first)
-            S[first : first + many, :count] += sums[:, :many].sum(axis=0)
+            S[first : first + many, : B.size] += sums[:, :many].sum(axis=0)
+
+
+class DeviceValues(KernelValues):
+    """Kernels with a native form."""
+
+    def __init__(self, task: Task) -> None:
+        form = Form.plan(task.kernel, task.X)
+        self.samples, self._tiles, self.n = DeviceSamples(form, task.X), Tiles(form, task.offset), len(task.y)
+        self.form = form.describe()
+
+    def block(self, W: IntArray, dtype: np.dtype[Any]) -> Any:
+        every = len(W) == self.n and bool((np.arange(self.n) == W).all())
+        rows = self.samples.rows(slice(0, self.n) if every else cupy().asarray(W))
+        return self._tiles.block(self.samples, rows, dtype)
+
+    def scores(self, ids: IntArray, coef: Any) -> Any:
+        rows = self.samples.rows(cupy().asarray(ids))
+        return self._tiles.scores(self.samples, rows, coef, self.samples)
 
 
 def kernel_values(task: Task) -> KernelValues:

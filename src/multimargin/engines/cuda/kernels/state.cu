@@ -59,16 +59,17 @@ extern "C" __global__ void scatter(double* alpha, const int* y, const double* C,
     double sum = 0.0, total = 0.0, own = 0.0;
     for (int r = 0; r < columns; ++r) sum += (double)v[r * stride + j];
     const double scale = Kind::simplex ? cost / sum : 1.0;
+    auto variable = [&](int r) {  // a variable that is at its bound in REAL is so in float64
+      const Real x = Kind::binary && label != 1 ? -v[r * stride + j] : v[r * stride + j];
+      return Kind::bounded && x >= (Real)cost ? cost : larger((double)x * scale, 0.0);
+    };
+    for (int r = 0; r < columns; ++r)
+      if (has_variable<MACHINE>(r, label)) total += variable(r);
     for (int r = 0; r < columns; ++r) {
-      double x = (double)v[r * stride + j] * scale;
-      if (Kind::bounded && !Kind::binary) x = smaller(x, cost);
-      if (has_variable<MACHINE>(r, label)) total += x;
-    }
-    for (int r = 0; r < columns; ++r) {
-      double x = (double)v[r * stride + j] * scale, a;
-      if (Kind::bounded && !Kind::binary) x = smaller(x, cost);
+      const double x = variable(r);
+      double a;
       if (Kind::binary)
-        a = label == 1 ? smaller(larger(x, 0.0), cost) : -smaller(larger(-x, 0.0), cost);
+        a = label == 1 ? x : -x;
       else if (r == label && MACHINE != ONE_VS_REST)
         continue;
       else if (Kind::shifted)
