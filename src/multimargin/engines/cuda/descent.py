@@ -29,7 +29,7 @@ _NEXT = 4  # rows that a thread reads together
 _FIXED_SHARED = 4096
 # Shares of C below which a variable counts as zero: what rounding leaves of one.
 _MARGIN = {"float32": 4e-7, "float64": 1e-15}
-_MOST_ITERATIONS = 20_000_000
+_MOST_ITERATIONS, _MOST_SWEEPS = 20_000, 20  # of a block; as many iterations as so many times its samples
 
 
 def _next(chunk: int, real: str) -> int:
@@ -96,7 +96,8 @@ class Descent:
         kernel = self._pairs if self.binary else self._samples
         go, blocks = kernel(block, K, offset, eps)
         done, most = 0, _FIRST_ITERATIONS
-        while done < _MOST_ITERATIONS:
+        end = max(_MOST_ITERATIONS, _MOST_SWEEPS * block.q)
+        while done < end:
             start = time.perf_counter()
             iterations, worst = go(most)
             done += iterations
