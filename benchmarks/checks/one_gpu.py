@@ -46,7 +46,7 @@ SHIFTS = (
 ROWS_JUDGED = 2048  # at a time
 FRESH = """
 import sys, time
-from benchmarks.checks.cuda import KernelSVC, pixels
+from benchmarks.checks.one_gpu import KernelSVC, pixels
 split, C, gamma = pixels()
 import cupy
 begin = time.perf_counter()
@@ -237,7 +237,7 @@ def main() -> int:
     if missing is not None:
         print(f"skipped: {missing}")
         return 0
-    report = Report("cuda", args, words=("PASS", "MISS"))
+    report = Report("one_gpu", args, words=("PASS", "MISS"))
     heads = ("data, machine", "n", "seconds", "violation", "dual", "gap / P", "SV", "iterations")
     table = Table(heads, (38, 8, 8, 10, 12, 8, 7, 11))
     if "sets" in args.parts:
