@@ -185,7 +185,7 @@ def test_weights_and_a_warm_start():
 def test_a_time_limit_is_kept():
     X, y = problem(6000, 10)
     model = KernelSVC(C=1e4, gamma=1e-3, engine="cuda", tol=1e-6, time_limit=1.0)
-    KernelSVC(gamma=0.1, engine="cuda", max_iter=1).fit(X, y)  # compiles
+    KernelSVC(C=1e4, gamma=0.1, engine="cuda").fit(X, y)  # compiles
     begin = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

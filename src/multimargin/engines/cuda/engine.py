@@ -31,6 +31,7 @@ from ..base import (
     is_late,
     needs_all,
 )
+from ..cpu.kernel_values import FIXED_POINT_TOL, LARGE_COST
 from ..diagonal import TINY_DIAGONAL, exact_diagonal
 from ..divergence import check_dual
 from ..solved_costs import SolvedCosts
@@ -89,7 +90,9 @@ class CudaEngine(Engine):
         if not self._single:
             return np.dtype(np.float64)
         bounded = self.task.kernel.native in ("rbf", "laplacian") and self.options.dtype == "auto"
-        return np.dtype(np.uint16 if bounded else np.float32)
+        # Errors of values count as often as coefficients are large.
+        coarse = float(self.task.C.max()) <= LARGE_COST and self.options.tol >= FIXED_POINT_TOL
+        return np.dtype(np.uint16 if bounded and coarse else np.float32)
 
     @property
     def bias(self) -> FloatArray:
