@@ -145,6 +145,53 @@ def test_error_of_the_gradient_stays_within_the_bound_over_many_fits(machine, d)
     assert 0 < error <= fits.engine.steps.proof.error()
 
 
+@pytest.mark.parametrize("d", [KEPT, ANEW])
+def test_an_exact_point_needs_no_second_proof(d, monkeypatch):
+    """The same α with larger costs: its gradient was computed in float64 already."""
+    fits = Fits(d=d)
+    fits.run()
+    fits.engine.steps.refresh()
+    full = fits.engine.reached()
+    assert full.is_exact
+    fits.engine.another(fits.task(2 * C, start=full.alpha), full)
+    np.testing.assert_allclose(fits.engine.state.G, exact_gradient(fits.engine), atol=1e-9)
+    monkeypatch.setattr("multimargin.engines.cpu.proof.Proof.scores", None)
+    found = fits.engine.prove()
+    assert found.dual == pytest.approx(fits.engine.dual)
+    monkeypatch.undo()
+    fits.engine.another(fits.task(C, every_fifth(N), np.zeros(full.alpha.shape)), full)
+    assert not fits.engine.state.is_exact or not fits.engine.state.alpha.any()
+    moved = full.alpha.copy()
+    moved[np.flatnonzero(moved.any(axis=1))[0]] *= 0.5
+    fits.engine.another(fits.task(C, start=moved), full)
+    assert not fits.engine.state.is_exact
+
+
+def test_the_block_stays_without_those_that_are_left_out():
+    fits = Fits()
+    fits.run()
+    full, kept = fits.engine.reached(), fits.engine.blocks._kept
+    members = set(kept.members)
+    fits.engine.another(fits.task(C, start=full.alpha), full)
+    assert fits.engine.blocks._kept is kept
+    assert set(kept.members) == members
+    out = every_fifth(N)
+    fits.fold(full, out)
+    assert fits.engine.blocks._kept is kept
+    assert not out[kept.members].any()
+    some = kept.members[:200]
+    K = kernel_matrix("rbf", fits.X[some].astype(float), fits.X[kept.members].astype(float), gamma=GAMMA)
+    np.testing.assert_allclose(kept.kernel[:200] / 65535.0, K, atol=2e-5)
+
+
+def test_a_ridge_that_depends_on_the_costs_is_in_no_later_block():
+    fits = Fits("msvm2")
+    fits.run()
+    full, kept = fits.engine.reached(), fits.engine.blocks._kept
+    fits.engine.another(fits.task(2 * C, start=full.alpha), full)
+    assert kept is None or fits.engine.blocks._kept is not kept
+
+
 def test_reached_from_zero_if_that_is_shorter():
     fits = Fits()
     fits.run()

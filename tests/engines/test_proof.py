@@ -61,6 +61,25 @@ def exact_gradient(engine):
     return K @ state.alpha - task.problem.target(task.y)
 
 
+@pytest.mark.parametrize("gamma", [1e-6, 1e-4, 2e-4])
+@pytest.mark.parametrize("shift", [0.0, 1e3])
+@pytest.mark.parametrize("d", [20, 40, 300])
+def test_error_of_kernel_values_is_within_the_bound(d, shift, gamma):
+    """Floats off any grid: differences of few features, products of many."""
+    rng = np.random.default_rng(d)
+    X = shift + rng.normal(size=(N, d)) * rng.choice([1.0, 9.0], size=(N, 1))
+    task = Task(
+        PROBLEMS["crammer-singer"](2), RBF(gamma), X, np.resize(np.arange(2, dtype=np.int32), N), np.ones(N)
+    )
+    values = CpuEngine(task, EngineOptions()).values
+    assert values.form == ("float32 direct" if d < 40 else "float32 product")
+    K, ids = np.empty((64, N), dtype=np.float32), np.arange(64)
+    values.fill(ids, K, ids)
+    error = np.abs(K - kernel_matrix("rbf", X, X[:64], gamma=gamma).T).max()
+    assert error <= value_error(values) < 0.01
+    assert value_error(values) < 3000 * max(error, 2.0**-24)  # it says something
+
+
 @pytest.mark.parametrize("machine", ["crammer-singer", "weston-watkins"])
 @pytest.mark.parametrize("rounds", [2, 6])
 @pytest.mark.parametrize("d", [KEPT, ANEW])

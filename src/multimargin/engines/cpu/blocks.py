@@ -82,6 +82,20 @@ class Blocks:
         self._lazy_room = np.empty(0, dtype=self.dtype)
         self._room: np.ndarray | None = None  # of blocks without K
 
+    def take_over(self, last: Blocks) -> None:
+        """Go on with the kernel values and the memory of the blocks of an earlier fit with the same rows."""
+        dtype = self._growing_dtype
+        if last._room is not None and last._room.dtype == dtype:
+            self._room = last._room
+        kept, part = last._kept, self.state.part()
+        if kept is None or kept.kernel.dtype != dtype or self.rows is not last.rows:
+            return
+        if kept.largest != min(self.state.n, self.largest) or not self._plain_diagonal:
+            return
+        if not isinstance(part, slice):
+            kept.retain(np.isin(kept.members, part))
+        self._kept = kept
+
     def work_space(self, block: Block) -> np.ndarray | None:
         """Memory in which a solver may copy parts of a kept block."""
         return None if self._kept is None else self._kept.room(block.K.dtype)

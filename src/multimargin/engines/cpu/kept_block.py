@@ -47,7 +47,7 @@ class KeptBlock:
         new = W[~self._is_member[W]]
         idle = len(self.members) + len(new) - len(W)
         if idle > self.IDLE_SHARE * len(W) or len(W) + idle > self.largest:
-            self._retain(np.isin(self.members, W))
+            self.retain(np.isin(self.members, W))
         self._widen(len(self.members) + len(new), n_threads)
         return new
 
@@ -78,7 +78,10 @@ class KeptBlock:
         count = len(self.members)
         _core.widen_block(self._values, count, count, old, self._stride, n_threads)
 
-    def _retain(self, kept: np.ndarray) -> None:
+    def retain(self, kept: np.ndarray) -> None:
+        """Leave out the members that this mask does not have."""
+        if kept.all():
+            return
         _core.retain_block(self._square(), np.flatnonzero(kept))
         self._is_member[self.members[~kept]] = False
         self.members = self.members[kept]

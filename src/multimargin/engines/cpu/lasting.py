@@ -11,7 +11,7 @@ from .reached import Reached
 
 
 class LastingEngine(CpuEngine):
-    """An engine that outlives a fit, and keeps its kernel rows for the next one.
+    """An engine that outlives a fit, and keeps its kernel rows and block for the next one.
 
     Fits may differ in costs, in where they start, and in the samples that are left out. The first task must
     have the largest costs of all: the precision of kernel rows depends on them.
@@ -35,10 +35,13 @@ class LastingEngine(CpuEngine):
         with self.profile.phase("memory"):
             near = Reached.nothing(self.n, task.m) if near is None else near
             steady = float(task.C.max()) > LARGE_COST
+            blocks = self.blocks
             with self.running():
                 start = near.moved(task.alpha(), self.rows, self.options.n_threads, steady)
-            self._begin(task)
-            self.state.take_scores(start.scores)
+                self._begin(task)
+                self.state.take_scores(start.scores)
+            self.blocks.take_over(blocks)
+            self.state.is_exact = start.is_exact
             self.steps.proof.go_on(start.length, start.known)
             if self.steps.watch is not None:
                 self.steps.watch.see_all()
@@ -46,8 +49,8 @@ class LastingEngine(CpuEngine):
     def reached(self) -> Reached:
         """The current point, for another fit to start near it."""
         self._complete_gradient()
-        knows = self.steps.proof.knows()
-        return Reached(self.state.alpha.copy(), self.state.scores(slice(None)), *knows)
+        knows, state = self.steps.proof.knows(), self.state
+        return Reached(state.alpha.copy(), state.scores(slice(None)), *knows, state.is_exact)
 
     def scores(self, ids: IntArray) -> FloatArray:
         """What a model of the current point scores the samples ``ids``, in the precision of G."""

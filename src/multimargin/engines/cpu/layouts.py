@@ -33,6 +33,7 @@ from .precision import (
     centre_of,
     dense_reach,
     float32_difference_error,
+    float32_product_error,
     float32_score_error,
     float32_suffices,
     sparse_reach,
@@ -122,9 +123,10 @@ class Layout:
         """A bound of the error of kernel values in [0, 1] by the rounding of distances, in units of 2⁻²⁴."""
         if self.exact:
             return 0.0
-        if self.form != "direct" or self.kernel.native != "rbf" or self.center is None:
+        if self.kernel.native != "rbf" or self.center is None:
             return math.inf
-        return float32_difference_error(self.reach, len(self.center))
+        error = float32_difference_error if self.form == "direct" else float32_product_error
+        return error(self.reach, len(self.center))
 
     def describe(self) -> str:
         """A few words for the trace."""

@@ -60,6 +60,20 @@ def float32_difference_error(reach: float, features: int) -> float:
     return 4.0 * math.sqrt(reach) + 0.4 * (features + 3)
 
 
+def float32_product_error(reach: float, features: int) -> float:
+    """A bound of what products in float32 change an RBF kernel value by, in units of u = 2⁻²⁴.
+
+    With norms up to R, a rounded norm is wrong by uR², and so a sum of two by 4uR² in all. In any order of
+    summation 2a·b is wrong by 2 ``features`` u R², and the distance, at most 4R², is rounded once more.
+    Rounded values change the distance by 8uR². So g changes by at most
+
+        (2 features + 16) u reach,
+
+    up to u², and exp(-g) by no more than g does.
+    """
+    return (2.0 * features + 20.0) * reach
+
+
 def float32_score_error(reach: float, direct: bool, coef: FloatArray) -> float:
     """A bound of the error of scores Σ_i K(x, sv_i) coef_i whose kernel values are computed in float32.
 

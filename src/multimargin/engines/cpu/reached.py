@@ -22,12 +22,14 @@ class Reached:
     """A point, and what is known of the scores there.
 
     ``length`` and ``known`` say how exact the scores are, and which of them were proved; see ``proof.py``.
+    ``is_exact`` says that all were computed from alpha in float64.
     """
 
     alpha: FloatArray  # (n, m)
     scores: FloatArray  # K alpha
     length: FloatArray  # (m,)
     known: Known | None
+    is_exact: bool = False
 
     @classmethod
     def nothing(cls, n: int, m: int) -> Reached:
@@ -39,7 +41,8 @@ class Reached:
         known = self.known
         if known is not None:
             known = known._replace(scores=factor * known.scores, coef=factor * known.coef)
-        return Reached(factor * self.alpha, factor * self.scores, abs(factor) * self.length, known)
+        length = abs(factor) * self.length
+        return Reached(factor * self.alpha, factor * self.scores, length, known, self.is_exact)
 
     def moved(self, alpha: FloatArray, rows: RowStore, n_threads: int, steady: bool) -> Reached:
         """The point ``alpha``, by the kernel rows of the samples that differ.
@@ -61,4 +64,4 @@ class Reached:
             rows.values.gradient(moved, delta, every, self.scores, scores, steady)
             rows.computed += len(moved)
         length = self.length + np.abs(delta).sum(axis=0)
-        return Reached(alpha, scores, length, self.known)
+        return Reached(alpha, scores, length, self.known, self.is_exact and not len(moved))
