@@ -7,7 +7,7 @@ BENCH ?= $(addprefix benchmarks/,peers/multiclass.py peers/robust.py peers/grid.
 LINEAR := benchmarks/peers/linear.py benchmarks/checks/linear_scale.py
 MPI := benchmarks/checks/mpi.py benchmarks/checks/cost_model.py
 PAPERS := $(addprefix benchmarks/papers/,accuracies.py niu_yuan_table2.py crammer_singer_figures.py \
-	blondel_table2.py blondel_figures.py msvmpack_table2.py msvmpack_table4.py vpdt_tables.py \
+	blondel_table2.py blondel_figures.py msvmpack_table2.py msvmpack_table3.py msvmpack_table4.py vpdt_tables.py \
 	niu_yuan_figure1.py vpdt_table6.py)
 
 BIN := $(VENV)/bin
