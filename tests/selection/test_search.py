@@ -21,6 +21,7 @@ from sklearn.model_selection import (
 from multimargin import KernelSVC, KernelSVCCV
 from multimargin.problems import PROBLEMS
 from multimargin.selection.dropping import Dropping, largest_score
+from multimargin.selection.fits import KernelFits
 
 CS, GAMMAS = [0.3, 3.0, 30.0], [0.02, 0.1]
 MACHINES = sorted(set(PROBLEMS) - {"c-svc"})
@@ -137,8 +138,6 @@ def test_precomputed_sparse_and_callable_kernels_agree(overlap):
 @pytest.mark.parametrize("machine", ["crammer-singer", "weston-watkins", "one-vs-rest"])
 def test_certificates_are_those_of_the_oracle(machine, overlap, monkeypatch):
     """Each fit of the search, audited as a model of its own."""
-    from multimargin.selection.fits import KernelFits
-
     X, y = overlap
     K, seen = kernel_matrix("rbf", X, gamma=0.1), []
     fit = KernelFits.fit
@@ -202,7 +201,8 @@ def test_memory_budget_is_held(overlap):
 def test_exact_dropping_never_changes_the_best_point(seed):
     X, y = make_blobs(250, centers=4, n_features=3, cluster_std=2.5, random_state=seed)
     options = {"Cs": np.geomspace(1e-3, 1e3, 7), "gammas": np.geomspace(1e-3, 10, 5), "cv": 4}
-    whole, exact = (KernelSVCCV(**options, drop=drop).fit(X, y) for drop in (None, "exact"))
+    # No mean is lower by more than 1: the same order of fits, and nothing is dropped.
+    whole, exact = (KernelSVCCV(**options, drop=drop).fit(X, y) for drop in (1.0, "exact"))
     assert exact.best_params_ == whole.best_params_
     assert exact.best_score_ == whole.best_score_
     dropped = exact.cv_results_["dropped"]
@@ -215,6 +215,25 @@ def test_exact_dropping_never_changes_the_best_point(seed):
     assert np.isnan(table["split3_test_score"][dropped]).all()
     assert not np.isnan(table["split0_test_score"]).any()
     assert (table["rank_test_score"][dropped] > table["rank_test_score"][~dropped].max()).all()
+
+
+def test_the_best_of_the_first_fold_is_finished_before_others(overlap, monkeypatch):
+    """All first folds, then the point that is best there, then what may still be better."""
+    X, y = overlap
+    fit, seen = KernelFits.fit, []
+
+    def watched(self, C, fold):
+        seen.append((C, self.task.kernel.gamma, fold))
+        return fit(self, C, fold)
+
+    monkeypatch.setattr(KernelFits, "fit", watched)
+    search = KernelSVCCV(Cs=CS, gammas=GAMMAS, cv=4, refit=False).fit(X, y)
+    table = search.cv_results_
+    assert {fold for *_, fold in seen[:6]} == {0}
+    best = table["params"][int(np.argmax(table["split0_test_score"]))]
+    assert seen[6:9] == [(best["C"], best["gamma"], fold) for fold in (1, 2, 3)]
+    assert all(fold > 0 for *_, fold in seen[6:])
+    assert len(set(seen)) == len(seen)
 
 
 def test_inexact_dropping_drops_more(overlap):

@@ -16,7 +16,7 @@ from thread_team import run_ranks
 from multimargin import KernelSVC, KernelSVCCV
 from multimargin.engines import Mpi
 from multimargin.selection.fits import KernelFits
-from multimargin.selection.search import in_waves, middle_first
+from multimargin.selection.search import middle_first
 
 GRID = {"Cs": [0.1, 1.0, 10.0], "gammas": [0.01, 0.05, 0.2, 1.0], "cv": 3, "n_threads": 1}
 TIMES = ("mean_fit_time", "std_fit_time", "fit_time")
@@ -37,6 +37,14 @@ def assert_same(one, other):
     assert one.best_params_ == other.best_params_
     np.testing.assert_array_equal(one.best_estimator_.dual_coef_, other.best_estimator_.dual_coef_)
     assert one.temperature_ == other.temperature_
+
+
+def test_a_backend_that_gives_all_results_at_the_end(overlap):
+    """As those of ray and spark, which are made of multiprocessing."""
+    X, y = overlap
+    with joblib.parallel_config(backend="multiprocessing", n_jobs=2):
+        search = KernelSVCCV(**GRID).fit(X, y)
+    assert_same(search, KernelSVCCV(**GRID).fit(X, y))
 
 
 @pytest.mark.parametrize("drop", ["exact", None, 0.02])
@@ -69,9 +77,9 @@ def test_errors_of_workers_are_raised(overlap):
         KernelSVCCV(**GRID, n_jobs=2, cache_size=0.001).fit(X, y)
 
 
-def test_waves_double():
-    assert in_waves(middle_first(9)) == [[4], [5, 3], [6, 2, 7, 1], [8, 0]]
-    assert in_waves([]) == []
+def test_kernels_in_the_middle_come_first():
+    assert middle_first(9) == [4, 5, 3, 6, 2, 7, 1, 8, 0]
+    assert middle_first(0) == []
 
 
 # -- several machines and kernel parameters --------------------------------------------------------------
@@ -164,6 +172,25 @@ def test_a_search_goes_on(every, overlap, tmp_path, monkeypatch):
     third = KernelSVCCV(**GRID, drop=None, checkpoint=path, n_jobs=2).fit(X, y)
     assert seen == [3]  # the refit alone
     assert_same(third, again)
+
+
+@pytest.mark.parametrize("fits", [8, 15])
+def test_first_folds_are_not_fitted_again(fits, overlap, tmp_path, monkeypatch):
+    """Stopped among the first folds of twelve points, or after them."""
+    X, y = overlap
+    path = tmp_path / "search"
+    alone = KernelSVCCV(**GRID).fit(X, y)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        stop_after(fits, patch)
+        KernelSVCCV(**GRID, checkpoint=path).fit(X, y)
+    seen = stop_after(10**6, monkeypatch)
+    again = KernelSVCCV(**GRID, checkpoint=path).fit(X, y)
+    left = max(0, 12 - fits)
+    assert seen.count(0) in (left, left + 1)  # decision values of the best point may have been lost
+    assert again.best_params_ == alone.best_params_
+    assert again.best_score_ == pytest.approx(alone.best_score_, abs=1.01 / 300)
+    assert again.temperature_ == pytest.approx(alone.temperature_, rel=0.02)
+    assert again.predict_proba(X).shape == (300, 4)
 
 
 def test_files_of_other_searches_are_refused(overlap, tmp_path):

@@ -1,14 +1,14 @@
 """A column of the grid: the points of one kernel, with every cost, fitted one after another.
 
-Costs go from small to large, because a fit starts from a smaller one. If points may be dropped, the first
-fold of all costs comes first. Then the point that is best there is finished, so that the others have a high
-mean to be compared with. Those that may still be better are finished after it.
+Costs go from small to large, because a fit starts from a smaller one. A column fits so many folds of each
+point. It leaves a point as it is if that cannot be the best any more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -43,6 +43,10 @@ class Point:
     bound: float = np.nan  # the largest mean that it could have reached
     out_of_fold: list[FloatArray] | None = None  # decision values, fold by fold, if it may be the best
 
+    def is_done(self, folds: int) -> bool:
+        """Whether it has been fitted in all folds."""
+        return len(self.scores) == folds
+
 
 @dataclass(frozen=True)
 class Column:
@@ -52,8 +56,8 @@ class Column:
     ----------
     make : callable
         Makes the fits of the kernel.
-    costs : sequence of (int, float)
-        The number and the C of each point.
+    todo : sequence of (Point, float)
+        The points, perhaps with some folds that are done, and the C of each.
     folds : sequence of Fold
         What every point is fitted to.
     score : callable
@@ -62,44 +66,51 @@ class Column:
         The metric that decides; None if points are not compared.
     dropping : Dropping
         Knows the best point of the columns before. It is not changed.
+    most : int or None
+        Folds of each point that are to be done in the end; None is all.
     """
 
     make: Callable[[], Fits]
-    costs: Sequence[tuple[int, float]]
+    todo: Sequence[tuple[Point, float]]
     folds: Sequence[Fold]
     score: Score
     by: str | None
     dropping: Dropping
+    most: int | None = None
+
+    @property
+    def seconds(self) -> float:
+        """The seconds of the fits that are done, which say how long the others may take."""
+        return sum(fact[0] for point, _ in self.todo for fact in point.facts)
 
     def points(self) -> Iterator[Point]:
-        """Fit the points; each is told as soon as nothing more is to be done for it."""
-        yield from self.run(self.make())
+        """Fit the points; each is told as soon as nothing more is to be done for it here."""
+        return self._run(cache(self.make))  # nothing is made if all points are dropped
 
     def run(self, fits: Fits) -> Iterator[Point]:
         """The same with fits that are there already."""
-        dropping = self.dropping.copy()
-        todo = [(Point(number), C) for number, C in sorted(self.costs, key=lambda cost: cost[1])]
-        if self.by is not None and dropping.can_drop and len(self.folds) > 1:
-            for point, C in todo:
-                self._fit(point, C, fits)
-            best = max(todo, key=lambda pair: (pair[0].scores[0][str(self.by)], -pair[0].number))
-            todo.sort(key=lambda pair: pair[0] is not best[0])  # stable: the others stay in order
-        for point, C in todo:
-            self._finish(point, C, fits, dropping)
+        return self._run(lambda: fits)
+
+    def _run(self, fits: Callable[[], Fits]) -> Iterator[Point]:
+        dropping, most = self.dropping.copy(), len(self.folds) if self.most is None else self.most
+        for point, C in sorted(self.todo, key=lambda pair: pair[1]):
+            self._advance(point, C, fits, dropping, most)
             yield point
 
-    def _finish(self, point: Point, C: float, fits: Fits, dropping: Dropping) -> None:
-        """Fit the other folds, unless they cannot change what the best point is."""
-        while len(point.scores) < len(self.folds):
-            if self.by is not None and dropping.drops(self._scores(point)):
+    def _advance(
+        self, point: Point, C: float, fits: Callable[[], Fits], dropping: Dropping, most: int
+    ) -> None:
+        """Fit the other folds up to ``most``, unless they cannot change what the best point is."""
+        while len(point.scores) < most:
+            if self.by is not None and point.scores and dropping.drops(self._scores(point)):
                 point.dropped, point.out_of_fold = True, None
                 break
-            self._fit(point, C, fits)
+            self._fit(point, C, fits())
         if self.by is None:
             return
         scores = self._scores(point)
         point.bound = dropping.bound(scores)
-        if not point.dropped:
+        if point.is_done(len(self.folds)):
             dropping.saw(scores)
             if dropping.best_mean > scores.mean():
                 point.out_of_fold = None  # nobody will ask for it

@@ -1,15 +1,20 @@
-"""The search over a grid: columns of points, each with a kernel of its own, in waves.
+"""The search over a grid: columns of points, each with a kernel of its own.
 
-Kernels are visited from the middle of the grid outwards. Where the best point is usually found early, most
-others are dropped after few folds. The first wave has one column, and each wave has twice as many as the one
-before. The columns of a wave know the best point of the waves before, and nothing of each other. So they may
-be fitted at the same time, and what is dropped does not depend on how many are.
+If points may be dropped, there are three parts:
+
+    1. the first fold of every point;
+    2. the other folds of the point that is best there: so that there is a good mean to compare others with;
+    3. all other points, those that cannot be the best any more excepted.
+
+The columns of a part know the best point of the parts before, and nothing of each other. So they may be
+fitted at the same time, and what is dropped does not depend on how many are. Without dropping there is one
+part.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +26,7 @@ from .fits import Fold
 from .progress import SearchProgress
 from .results import Results
 from .search_file import SearchFile
-from .spread import Here, Spread
+from .spread import Spread
 
 
 def middle_first(count: int) -> list[int]:
@@ -35,21 +40,6 @@ def middle_first(count: int) -> list[int]:
     return sorted(range(count), key=lambda k: (abs(k - count // 2), -k))
 
 
-def in_waves(order: Sequence[int]) -> list[list[int]]:
-    """Parts of ``order`` with 1, 2, 4, … entries; the last has what is left.
-
-    Examples
-    --------
-    >>> in_waves([2, 3, 1, 4, 0])
-    [[2], [3, 1], [4, 0]]
-    """
-    parts, size = [], 1
-    while len(order):
-        parts.append(list(order[:size]))
-        order, size = order[size:], 2 * size
-    return parts
-
-
 @dataclass
 class Search:
     """One search.
@@ -59,7 +49,7 @@ class Search:
     kernels : sequence of callables
         Each makes the fits of one kernel.
     order : sequence of int
-        In which kernels are visited.
+        In which kernels are visited, as long as nothing is known of them.
     Cs : sequence of float
         The costs, in the order of the grid.
     params : sequence of dict
@@ -74,7 +64,7 @@ class Search:
     file : SearchFile or None
         Where finished points are written to.
     begun : sequence of Point
-        What an earlier search has done already.
+        What an earlier search has done already, perhaps only the first folds of some points.
     """
 
     kernels: Sequence[Callable[[], Fits]]
@@ -98,6 +88,7 @@ class Search:
         self.out_of_fold: list[FloatArray] = []  # scores of the best point so far, fold by fold
         self._best = -np.inf, 0  # its mean, and minus its number: of equal points the first is the best
         self.refitted: Any = None  # a single point, fitted to all samples
+        self._looked: dict[int, Point] = {}  # points of which the first fold is done, by number
 
     @property
     def best(self) -> int:
@@ -108,8 +99,10 @@ class Search:
         """Fit all points; Ctrl-C ends the search if ``keep_interrupted`` and one point is done."""
         try:
             for point in self.begun:
-                self._take(point)
+                done = point.dropped or point.is_done(len(self.folds))
+                (self._take if done else self._saw_first)(point)
             self._run()
+            self._complete()
         except KeyboardInterrupt:
             if not keep_interrupted or not self.results.done.any():
                 raise
@@ -126,25 +119,68 @@ class Search:
             for point in self._column(0).run(fits):
                 self._take(point)
             return
-        for wave in in_waves(self.order):
-            columns = [column for kernel in wave if (column := self._column(kernel)).costs]
-            spread = Here() if not columns else self.spread
-            for point in spread.points(columns):
-                self._take(point)
-                if self.file is not None:
-                    self.file.add(point)
+        if self._looks_first:
+            self._look([column for kernel in self.order if (column := self._column(kernel, seen=False)).todo])
+            first = max(self._looked.values(), key=self._at_first, default=None)
+            if first is not None:
+                self._finish([self._column(first.number // len(self.Cs), only=first.number)])
+        columns = [column for kernel in self.order if (column := self._column(kernel)).todo]
+        self._finish(sorted(columns, key=lambda column: -column.seconds))  # the longest first
 
-    def _column(self, kernel: int) -> Column:
-        """What is left to do for a kernel."""
-        first, known = kernel * len(self.Cs), self.results.known
-        costs = [(first + k, float(C)) for k, C in enumerate(self.Cs) if not known[first + k]]
-        make = self.kernels[kernel]
-        return Column(make, costs, self.folds, self.score, self.by, self.dropping.copy())
+    @property
+    def _looks_first(self) -> bool:
+        return self.by is not None and self.dropping.can_drop and len(self.folds) > 1
 
-    def _take(self, point: Point) -> None:
-        """Nothing more is to be done for a point."""
+    def _at_first(self, point: Point) -> tuple[float, int]:
+        """The score of the first fold, and the place in the grid: of equal ones the first is the best."""
+        return point.scores[0][str(self.by)], -point.number
+
+    def _look(self, columns: Sequence[Column]) -> None:
+        """Fit the first fold of all points."""
+        for point in self.spread.points([replace(column, most=1) for column in columns]):
+            self._saw_first(point)
+            if self.file is not None:
+                self.file.add(replace(point, out_of_fold=None))
+
+    def _saw_first(self, point: Point) -> None:
+        """The first folds of a point are done, and others are not."""
+        self._looked[point.number] = point
         self.results.take(point)
-        self.progress.step(len(self.folds))
+        self.progress.step(len(point.scores))
+
+    def _finish(self, columns: Sequence[Column]) -> None:
+        for point in self.spread.points(columns):
+            looked = self._looked.pop(point.number, None)
+            if looked is not None and point.out_of_fold is not None:
+                point.out_of_fold = [*(looked.out_of_fold or []), *point.out_of_fold]
+            self._take(point, 0 if looked is None else len(looked.scores))
+            if self.file is not None:
+                self.file.add(point)
+
+    def _column(self, kernel: int, only: int | None = None, seen: bool = True) -> Column:
+        """What is left to do for a kernel, for ``only`` one point, or for points of which nothing is seen."""
+        known, todo = self.results.known, []
+        for number, C in enumerate(self.Cs, start=kernel * len(self.Cs)):
+            if known[number] or only not in (None, number) or (number in self._looked and not seen):
+                continue
+            looked = self._looked.get(number, Point(number))
+            facts, scores = list(looked.facts), list(looked.scores)
+            todo.append((Point(number, facts, scores), float(C)))  # without the decision values
+        make = self.kernels[kernel]
+        return Column(make, todo, self.folds, self.score, self.by, self.dropping.copy())
+
+    def _complete(self) -> None:
+        """Fit the first folds of the best point again if their decision values were not in the file."""
+        missing = len(self.folds) - len(self.out_of_fold)
+        if self.by is None or not self.out_of_fold or not missing:
+            return
+        fits, C = self.kernels[self.best // len(self.Cs)](), float(self.Cs[self.best % len(self.Cs)])
+        self.out_of_fold = [*(fits.fit(C, fold).scores for fold in range(missing)), *self.out_of_fold]
+
+    def _take(self, point: Point, before: int = 0) -> None:
+        """Nothing more is to be done for a point, of which so many folds were done ``before``."""
+        self.results.take(point)
+        self.progress.step(len(self.folds) - before)
         scores = None
         if self.by is not None:
             scores = self.results.scores[self.by][point.number]

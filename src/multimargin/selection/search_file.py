@@ -5,8 +5,8 @@ r"""A search that is written to a file now and then, so that a killed one can go
     arrays                       float64, little-endian: out-of-fold decision values of the best point
     32 bytes                     SHA-256 of everything before
 
-A point is there if nothing more is to be done for it. A search that goes on fits the others. There is nothing
-executable in the file; ``run/sealed_file.py`` writes it whole or not at all.
+A point is there if its first fold is done, or if nothing more is to be done for it. A search that goes on
+fits the rest. There is nothing executable in the file; ``run/sealed_file.py`` writes it whole or not at all.
 """
 
 from __future__ import annotations
@@ -44,28 +44,28 @@ class SearchFile:
         Seconds between two writes.
     problem : dict
         What is searched, as JSON can hold it; ``ValueError`` if the file has another problem.
-
-    Attributes
-    ----------
-    points : list of Point
-        What is done.
     """
 
     def __init__(self, path: str | os.PathLike[str], every: float, problem: dict[str, Any]) -> None:
         self.path, self.every, self._problem = Path(os.path.realpath(path)), every, problem
         prepare(self.path, "checkpoint")
-        self.points = self._read() if self.path.exists() else []
-        self._last, self._saved = time.perf_counter(), len(self.points)
+        self._points = {point.number: point for point in self._read()} if self.path.exists() else {}
+        self._last, self._is_saved = time.perf_counter(), True
+
+    @property
+    def points(self) -> list[Point]:
+        """What is done."""
+        return list(self._points.values())
 
     def add(self, point: Point) -> None:
-        """A point is done; it is written now if the last write is long enough ago."""
-        self.points.append(point)
+        """Something is done of a point; it is written now if the last write is long enough ago."""
+        self._points[point.number], self._is_saved = point, False
         if time.perf_counter() - self._last >= self.every:
             self.save()
 
     def save(self) -> None:
         """Write all points. If that fails there is a warning, and the old file stays."""
-        if self._saved == len(self.points):
+        if self._is_saved:
             return
         best = self._best()
         arrays = [] if best is None else [np.ascontiguousarray(S, "<f8") for S in best.out_of_fold or []]
@@ -79,7 +79,7 @@ class SearchFile:
         }
         try:
             write_sealed(self.path, [MAGIC, json.dumps(header).encode() + b"\n", *map(_bytes, arrays)])
-            self._saved = len(self.points)
+            self._is_saved = True
         except OSError as error:
             warn_user(
                 f"The checkpoint {str(self.path)!r} could not be written: {error}. The search goes on, and "

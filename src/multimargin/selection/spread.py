@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 
 from joblib import Parallel, delayed, effective_n_jobs
+from joblib.parallel import get_active_backend
 
 from ..system.team import Team
 from .column import Column, Point
@@ -36,7 +37,10 @@ class Here(Spread):
 
 
 class Jobs(Spread):
-    """The workers of joblib, by whatever backend the user has chosen."""
+    """The workers of joblib, by whatever backend the user has chosen (loky, threading, dask, ray).
+
+    Some backends cannot tell what is done before all is done. Then a Ctrl-C or a kill loses that part.
+    """
 
     def __init__(self, n_jobs: int | None) -> None:
         self._n_jobs = n_jobs
@@ -46,8 +50,13 @@ class Jobs(Spread):
         if self.workers == 1 or len(columns) == 1:  # all threads for a single column
             yield from Here().points(columns)
             return
+        calls = [delayed(_fitted)(column) for column in columns]
+        if not getattr(get_active_backend()[0], "supports_return_generator", False):
+            for points in Parallel(n_jobs=self._n_jobs, batch_size=1)(calls):  # all at the end
+                yield from points
+            return
         parallel = Parallel(n_jobs=self._n_jobs, return_as="generator_unordered", batch_size=1)
-        with closing(parallel(delayed(_fitted)(column) for column in columns)) as found:
+        with closing(parallel(calls)) as found:
             for points in found:
                 yield from points
 
