@@ -124,18 +124,30 @@ class CoordinateDescent {
   }
 
   // Looks at all rows, and updates those above the threshold in shuffled order, unless others have brought them below
-  // it meanwhile. Returns the updates.
+  // it meanwhile, which is so for most of them: only the kernel rows of the others are fetched. Returns the updates.
   Index update_listed(double threshold, DescentResult& result) {
     scan_->find(variables_.gradient().data(), threshold, order_);
     result.work += kWorkOfVisit * b_.q;
     const auto listed = std::ssize(order_);
     random_.shuffle(order_.data(), listed);
     variables_.copy_rows(order_, o_.n_threads);
-    Index updates = 0;
-    for (Index k = 0; k < listed && !interrupt_.late(); ++k) {
-      variables_.prefetch(order_[std::min(k + kAhead, listed - 1)]);
-      interrupt_.poll(b_.m);
-      if (violation(order_[k]) > threshold) updates += update(order_[k], result.work);
+    Index updates = 0, seen = 0;
+    // The next sample that is still above the threshold, whose kernel rows are fetched; -1 if there is none.
+    auto next = [&]() -> Index {
+      while (seen < listed) {
+        const Index i = order_[seen++];
+        interrupt_.poll(b_.m);
+        if (!(violation(i) > threshold)) continue;
+        variables_.prefetch(i);
+        return i;
+      }
+      return -1;
+    };
+    std::array<Index, kAhead> ahead;
+    for (Index& i : ahead) i = next();
+    for (Index k = 0; ahead[k % kAhead] >= 0 && !interrupt_.late(); ++k) {
+      const Index i = std::exchange(ahead[k % kAhead], next());
+      if (violation(i) > threshold) updates += update(i, result.work);
     }
     return updates;
   }

@@ -80,6 +80,7 @@ class ListedVariables {
 
   // Fetches the kernel rows of sample i from memory.
   MULTIMARGIN_INLINE void prefetch(Index i) const {
+    if (classes_.front().whole) return fetch(whole_row(i), b_.q);
     for_variables(i, [&](const Variable& variable) {
       const Class& c = classes_[variable.r];
       if (c.block)
