@@ -30,7 +30,8 @@ INTERRUPT = textwrap.dedent(
     width = rows // 200
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(rows, width)).astype(np.float32), rng.integers(width, size=rows)
-    model = LinearSVC(C=1e6, tol=1e-9, max_iter=-1, n_threads=threads, on_interrupt=keep)
+    rest = {"subproblem": "sort", "n_threads": threads, "on_interrupt": keep}  # passes alone
+    model = LinearSVC(C=1e6, tol=1e-9, max_iter=-1, **rest)
     print("ready", flush=True)
     try:
         model.fit(X, y)

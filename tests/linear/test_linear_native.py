@@ -58,6 +58,56 @@ def test_the_dual_comes_back_as_it_was_set(machine, threads):
         np.testing.assert_allclose(back, alpha, atol=1e-15)
 
 
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_dual_can_be_set_from_an_array(machine):
+    task = random_task(machine=machine)
+    problem, alpha = task.native(1), random_alpha(task)
+    problem.set_dense_dual(alpha)
+    indptr, classes, values = problem.dual()
+    back = sparse.csr_array((values, classes, indptr), shape=(N, M)).toarray()
+    np.testing.assert_allclose(back, alpha, atol=1e-15)
+    for bad, match in ((-alpha, "not be negative"), (np.full_like(alpha, np.nan), "not be negative")):
+        with pytest.raises(ValueError, match=match):
+            problem.set_dense_dual(bad)
+    with pytest.raises(ValueError, match="samples, classes"):
+        problem.set_dense_dual(alpha[1:].copy())
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("constant", [0.0, 2.5])
+@pytest.mark.parametrize("m", [2, 5, 19])
+@pytest.mark.parametrize("form", ["dense", "csr32", "csr64"])
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_proximal_point(machine, form, m, constant, threads):
+    """The projection of centre - t G, where G is the gradient at the centre with other weights."""
+    task = random_task(form=form, constant=constant, machine=machine, m=m, n=1100)
+    rng, centre, Z = np.random.default_rng(3), random_alpha(task), features(task)
+    W = np.zeros(task.layout().shape)
+    W[:, :m] = rng.normal(size=(Z.shape[1], m))
+    t, ridge = rng.uniform(0.1, 2.0, len(Z)), task.problem.ridge(task.C)
+    G = Z @ W[:, :m] - task.problem.target(task.y) + (0.0 if ridge is None else ridge[:, None] * centre)
+    expected = task.problem.project(centre - t[:, None] * G, task.y, task.C)
+    alpha, product = np.full((len(Z), m), 7.0), np.full(W.shape, 7.0)
+    task.native(threads).proximal_point(W, centre, t, alpha, product)
+    np.testing.assert_allclose(alpha, expected, atol=1e-12)
+    np.testing.assert_allclose(product[:, :m], Z.T @ expected, atol=1e-9)
+    np.testing.assert_array_equal(product[:, m:], 0.0)
+    assert (np.count_nonzero(expected, axis=1) > 0).any()
+
+
+def test_bad_proximal_points():
+    task = random_task()
+    W, alpha, t = np.zeros(task.layout().shape), random_alpha(task), np.ones(N)
+    for change, match in (
+        ({"W": W[1:].copy()}, "weights"),
+        ({"t": t[1:]}, "t must"),
+        ({"centre": alpha[1:].copy()}, "centre"),
+    ):
+        use = {"W": W, "centre": alpha, "t": t} | change
+        with pytest.raises(ValueError, match=match):
+            task.native(1).proximal_point(use["W"], use["centre"], use["t"], alpha.copy(), W.copy())
+
+
 def test_arrays_are_kept_alive():
     task = random_task(form="csr32")
     expected = task.native(1)

@@ -82,7 +82,7 @@ def test_who_asks_for_passes_gets_passes(options):
 
 
 # -- limits ----------------------------------------------------------------------------------------
-@pytest.mark.parametrize("max_iter", [99, 101, 110])
+@pytest.mark.parametrize("max_iter", [11, 13, 20])
 def test_newton_steps_count_as_passes(max_iter):
     X, y = overlapping()
     with unfinished():
@@ -207,7 +207,7 @@ def test_the_first_face_is_that_of_the_first_newton_step(machine, form):
     point, ids = ProximalNewton(fit), np.arange(1, len(task.y), 3)
     fit.take_over_proof()
     first = _Newton(point, point.sigma)
-    face = point.problem.face(first._at(point.scores(point.W)), task.y, task.C)
+    face = point.problem.face(first._at(point.W)[0], task.y, task.C)
     np.testing.assert_array_equal(first_face(fit, ids), face[ids])
 
 

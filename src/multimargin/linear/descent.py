@@ -181,6 +181,11 @@ class LinearFit:
             alpha.data.astype(np.float64, copy=False),
         )
 
+    def set_dense_dual(self, alpha: FloatArray) -> None:
+        """The same with an array (samples, classes)."""
+        self._proof = None
+        self.problem.set_dense_dual(alpha)
+
     def run_pass(
         self, *, over_all: bool, threshold: float = 0.0, relax: float = 1.0, margin: float = math.inf
     ) -> Pass:

@@ -1,7 +1,9 @@
 """When a linear fit goes over from passes to proximal Newton steps, and how these are counted and stopped.
 
-Passes are the right method for most data: they stay as they are until ``newton_after`` of them were not
-enough. If the gap is then still large, and Newton's matrix is small enough, its steps take over at once.
+If a Newton step costs little more than a pass, as with few features and classes, steps take over after
+``newton_early`` passes. Passes are the right method for other data: they stay as they are until
+``newton_after`` of them were not enough. If the gap is then still large, and Newton's matrix is small
+enough, its steps take over at once.
 Otherwise passes get about as much time as the Newton steps would take, so that the choice costs twice the
 better method at most. The work of a Newton step is estimated from some samples before any is made. Should
 the steps end without the optimum, passes go on from the point reached, and the next attempt comes after twice
@@ -35,15 +37,19 @@ class Finish:
         self._due = self._first_passes() * fit.n if self._allowed else math.inf
         self._status: Status | None = None
 
+    @cached_property
+    def _is_squared(self) -> bool:
+        return self._fit.data.problem.ridge(self._fit.data.C) is not None
+
     def _first_passes(self) -> float:
-        """Passes before the first attempt.
+        """Passes before an attempt is thought of.
 
         With a squared loss Newton's method is sure to need only a few steps, each as dear as some passes per
         feature. So passes get as much time as these steps would take.
         """
         data, tuning = self._fit.data, self._tuning
-        if data.problem.ridge(data.C) is None:
-            return tuning.newton_after
+        if not self._is_squared:
+            return min(tuning.newton_early, tuning.newton_after)
         return min(max(tuning.newton_share * int(data.X.shape[1]), tuning.newton_least), tuning.newton_after)
 
     def _is_small(self) -> bool:
@@ -58,16 +64,29 @@ class Finish:
         visits = self._fit.visits
         if visits < self._due:
             return False
+        later = self._tuning.newton_after * self._fit.n
+        if visits < later and not self._is_squared:
+            if self._is_cheap():
+                return True
+            self._due = later
+            return False
         self._due = max(self._due, min(self._visits_worth_while(), 2.0 * visits))
         return visits >= self._due
 
+    def _is_cheap(self) -> bool:
+        """Whether the goal is far, and a Newton step costs little more than a pass, as samples are now."""
+        data, tuning = self._fit.data, self._tuning
+        if self._fit.options.gap_tol >= tuning.newton_early_gap:
+            return False
+        work = tuning.newton_part * (self._work_of_step() + _PRODUCTS * data.work)
+        return work <= tuning.newton_cheap * data.work
+
     def _visits_worth_while(self) -> float:
         """Samples that passes visit before Newton steps pay, as the samples are now."""
-        data, work = self._fit.data, self._work_of_step()
-        first_passes_suffice = self._creeps() or data.problem.ridge(data.C) is not None
-        if first_passes_suffice and math.isfinite(work):
+        work = self._work_of_step()
+        if (self._creeps() or self._is_squared) and math.isfinite(work):
             return 0.0
-        work += _PRODUCTS * data.work
+        work += _PRODUCTS * self._fit.data.work
         return self._tuning.newton_part * self._tuning.newton_steps * work / self._work_of_visit
 
     def _creeps(self) -> bool:

@@ -8,7 +8,8 @@ classes undo each other's steps. A proximal point step minimises the dual plus a
 with t_i = 1 / (1/σ + R_i), P the projection onto each sample's feasible set, and T and R those of the machine
 (``problems/base.py``). So W is the root of g(W) = W - Xᵀ α(W), the gradient of a convex function of d m
 unknowns. A sample matters for Newton's matrix only if some of its entries are free to move
-(``Problem.face``). ``problems/newton_direction.py`` solves with the matrix
+(``Problem.face``). ``native/linear/proximal_point.hpp`` computes α(W) and its weights, and
+``problems/newton_direction.py`` solves with the matrix
 
     M = I + Σ_i t_i x_i x_iᵀ ⊗ Q_i Q_iᵀ,    Q_i a basis of what moves.
 
@@ -23,6 +24,7 @@ from collections.abc import Callable
 import numpy as np
 import scipy.sparse as sp
 
+from .. import _core
 from ..problems.newton_direction import NoDirectionError, newton_direction
 from ..solution import falls
 from ..system.team import SOLO
@@ -39,6 +41,7 @@ _LEAST_SIGMA = 1e-14  # of the largest cost: below, nothing moves
 _SHARE = 0.1  # of the violation: the error of a proximal step
 _ROUNDING = 1e-12  # of the dual: a rise by so little counts as none
 _TOL_SHARE = 0.2  # of the violation aimed at: the least error of a proximal step that is of use
+_LOOSE = 30.0  # the cheap bound of an error is at most about so many times too large
 
 
 class ProximalNewton:
@@ -47,9 +50,11 @@ class ProximalNewton:
     def __init__(self, fit: LinearFit) -> None:
         data = fit.data
         self.fit, self.problem, self.tuning = fit, data.problem, fit.options.tuning
-        self.X = data.X.astype(np.float64) if data.X.dtype != np.float64 else data.X
-        self.y, self.C, self.constant = data.y, data.C, data.constant
-        self.T, self.ridge = self.problem.target(data.y), self.problem.ridge(data.C)
+        self.X, self.y, self.C, self.constant = data.X, data.y, data.C, data.constant
+        ridge = self.problem.ridge(data.C)
+        self.exact = ridge is not None  # σ is infinite, and one proximal step is the whole way
+        self.ridge = np.zeros(len(data.C)) if ridge is None else ridge
+        self.longest = float(np.sqrt(fit.problem.norms().max(initial=0.0)))
         self.sigma = first_sigma(fit)
         self.undecided = 0  # samples with entries that are free to move, as of the last step
         self.alpha = fit.alpha().toarray()
@@ -58,7 +63,7 @@ class ProximalNewton:
     def _take(self, alpha: FloatArray) -> None:
         """Go to a point, and measure it."""
         proof = self.fit.measure_exactly()
-        self.alpha, self.W = alpha, self.fit.exact[:, : alpha.shape[1]].copy()
+        self.alpha, self.W = alpha, self.fit.exact.copy()
         self.dual, self.violation, self.gap = self.fit.dual, proof.violation, proof.gap
 
     def is_met(self, tol: float, gap_tol: float) -> bool:
@@ -71,17 +76,17 @@ class ProximalNewton:
         finished = newton.solve(max(_SHARE * self.violation, _TOL_SHARE * tol), goes_on)
         before, self.undecided = (self.alpha, self.dual, self.violation), newton.undecided
         try:
-            self.fit.set_dual(sparse_rows(newton.alpha))
+            self.fit.set_dense_dual(newton.alpha)
             self._take(newton.alpha)
         except KeyboardInterrupt:
-            self.fit.set_dual(sparse_rows(self.alpha))
+            self.fit.set_dense_dual(self.alpha)
             raise
         level = self.dual <= before[1] + _ROUNDING * abs(before[1]) and self.violation < before[2]
         better = falls(self.dual, before[1]) or level
         if not better:
-            self.fit.set_dual(sparse_rows(before[0]))
+            self.fit.set_dense_dual(before[0])
             self._take(before[0])
-        if self.ridge is not None:
+        if self.exact:
             return better and not newton.too_large
         if not finished:
             self.sigma /= _FALL
@@ -89,20 +94,23 @@ class ProximalNewton:
             self.sigma *= _GROWTH
         return (better or not finished) and not newton.too_large and self.sigma > _LEAST_SIGMA * self.C.max()
 
-    def scores(self, W: FloatArray) -> FloatArray:
-        """X W, the constant feature included."""
+    def largest_score(self, W: FloatArray, enough: float) -> float:
+        """Largest |X W|, or a bound of it that is below ``enough`` or far above."""
+        bound = self.longest * float(np.sqrt((W**2).sum(axis=0).max()))
+        if not enough < bound <= _LOOSE * enough:
+            return bound
         d = self.X.shape[1]
-        return np.asarray(self.X @ W[:d] + (self.constant * W[d] if self.constant else 0.0))
-
-    def weights(self, alpha: FloatArray) -> FloatArray:
-        """Xᵀ α."""
-        W = np.asarray(self.X.T @ alpha)
-        return np.vstack([W, self.constant * alpha.sum(axis=0)]) if self.constant else W
+        scores = np.asarray(self.X @ W[:d])
+        if self.constant:
+            scores += self.constant * W[d]
+        return float(np.abs(scores).max(initial=0.0))
 
     def dense_rows(self, ids: np.ndarray) -> FloatArray:
         """Samples with their constant feature."""
-        X = self.X[ids].toarray() if sp.issparse(self.X) else self.X[ids]
-        return np.hstack([X, np.full((len(ids), 1), self.constant)]) if self.constant else X
+        rows, d = np.empty((len(ids), len(self.W))), self.X.shape[1]
+        rows[:, :d] = self.X[ids].toarray() if sp.issparse(self.X) else self.X[ids]
+        rows[:, d:] = self.constant
+        return rows
 
 
 def first_sigma(fit: LinearFit) -> float:
@@ -125,72 +133,61 @@ def first_face(fit: LinearFit, ids: np.ndarray) -> np.ndarray:
     return data.problem.face(data.problem.project(moved, y, C), y, C)
 
 
-def sparse_rows(alpha: FloatArray) -> sp.csr_array:
-    """The same as CSR: half the time of SciPy's way over coordinates."""
-    used = alpha != 0
-    ends = np.concatenate([[0], np.cumsum(np.count_nonzero(used, axis=1))])
-    columns = np.broadcast_to(np.arange(alpha.shape[1], dtype=np.int32), alpha.shape)
-    return sp.csr_array((alpha[used], columns[used], ends), shape=alpha.shape)
-
-
 class _Newton:
     """One proximal step with a given σ."""
 
     def __init__(self, point: ProximalNewton, sigma: float) -> None:
-        self.point = point
-        ridge = np.zeros(len(point.C)) if point.ridge is None else point.ridge
-        self.t = 1.0 / (1.0 / sigma + ridge)
-        self.start = point.alpha / sigma + point.T
-        self.W, self.alpha = point.W, point.alpha
+        self.point, self.alpha = point, point.alpha
+        self.t = 1.0 / (1.0 / sigma + point.ridge)
         self.steps, self.undecided, self.too_large = 0, 0, False
 
     def solve(self, error: float, goes_on: Callable[[], bool]) -> bool:
         """Newton steps until the scores of W and of Xᵀ α(W) differ by at most ``error``."""
-        point, W = self.point, self.W
-        scores = point.scores(W)
-        alpha = self._at(scores)
+        W = self.point.W
+        self.alpha, g = self._at(W)
         while True:
-            self.alpha = alpha
-            g = W - point.weights(alpha)
-            if np.abs(point.scores(g)).max(initial=0.0) <= error:
+            if self.point.largest_score(g, error) <= error:
                 return True
-            step = self._direction(g, alpha) if self.steps < _STEPS and goes_on() else None
+            step = self._direction(g) if self.steps < _STEPS and goes_on() else None
             if step is None:
                 return False
             self.steps += 1
-            along = point.scores(step)
-            length, alpha = self._search(W, g, step, scores, along)
-            W, scores = W + length * step, scores + length * along
+            W, self.alpha, g = self._search(W, g, step)
 
-    def _at(self, scores: FloatArray) -> FloatArray:
-        """α(W)."""
-        point = self.point
-        moved = self.start - scores
-        moved *= self.t[:, None]
-        return point.problem.project(moved, point.y, point.C)
+    def _at(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """α(W) and g(W)."""
+        alpha, product = np.empty(self.point.alpha.shape), np.empty(W.shape)
+        self.point.fit.problem.proximal_point(W, self.point.alpha, self.t, alpha, product)
+        return alpha, np.subtract(W, product, out=product)
 
-    def _direction(self, g: FloatArray, alpha: FloatArray) -> FloatArray | None:
+    def _direction(self, g: FloatArray) -> FloatArray | None:
         """-M⁻¹ g; None if M would be too large, or is not definite to rounding."""
-        point = self.point
-        free = point.problem.face(alpha, point.y, point.C)
+        point, m = self.point, self.alpha.shape[1]
+        free = np.empty(self.alpha.shape, dtype=bool)
+        _core.face(point.problem.name, self.alpha, point.y, point.C, free)
         ids = np.flatnonzero(free.any(axis=1))
         self.undecided = len(ids)
-        rows, rest = point.dense_rows(ids), (point.problem.sums_to_zero, SOLO)
+        rows, rest = point.dense_rows(ids), (point.problem.sums_to_zero, SOLO, point.tuning.newton_bytes)
+        step = np.zeros(g.shape)
         try:
-            return newton_direction(rows, free[ids], self.t[ids], g, *rest, point.tuning.newton_bytes)
+            step[:, :m] = newton_direction(
+                rows, free[ids], self.t[ids], np.ascontiguousarray(g[:, :m]), *rest
+            )
         except NoDirectionError:
             self.too_large = True
             return None
+        return step
 
     def _search(
-        self, W: FloatArray, g: FloatArray, step: FloatArray, scores: FloatArray, along: FloatArray
-    ) -> tuple[float, FloatArray]:
-        """A length at which the slope along the step is small, and α there."""
-        slope, inner, squared = (float(np.vdot(v, step)) for v in (g, W, step))
+        self, W: FloatArray, g: FloatArray, step: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The point along the step at which the slope, ⟨g, step⟩, is small: W, α(W) and g(W)."""
+        slope = float(np.vdot(g, step))
         low, high, at_low, at_high, length = 0.0, np.inf, slope, 0.0, 1.0
         for _ in range(_MOST_TRIALS):
-            alpha = self._at(scores + length * along)
-            now = inner + length * squared - float(np.vdot(along, alpha))
+            there = W + length * step
+            alpha, g = self._at(there)
+            now = float(np.vdot(g, step))
             if abs(now) <= _SLOPE * abs(slope):
                 break
             if now > 0:
@@ -204,4 +201,4 @@ class _Newton:
                 continue
             share = min(max(-at_low / (at_high - at_low), 0.1), 0.9)
             length = low + share * (high - low)
-        return length, alpha
+        return there, alpha, g

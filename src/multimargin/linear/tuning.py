@@ -54,7 +54,10 @@ class Tuning:
     progress: float = 0.9  # A failed proof made progress if its violation is below this share of the best.
     most_proofs: int = 10  # The fit stalls after this many failed proofs in a row without progress.
     # When proximal Newton steps take over (proximal.py, finish.py).
-    newton_after: int = 100  # Passes that come first.
+    newton_after: int = 100  # Passes that come first,
+    newton_early: int = 5  # or so many if a step costs at most
+    newton_cheap: float = 5.0  # so many passes over all samples, and no gap as large as
+    newton_early_gap: float = 1e-4  # this is enough: passes are as fast on the way to a larger one.
     newton_gap: float = (
         0.2  # If the relative gap is larger then, Newton steps begin at once. Otherwise passes
     )

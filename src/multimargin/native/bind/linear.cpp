@@ -5,6 +5,7 @@
 #include "bind/arrays.hpp"
 #include "linear/pass_runner.hpp"
 #include "linear/problem.hpp"
+#include "linear/proximal_point.hpp"
 
 namespace multimargin::bind {
 namespace {
@@ -172,6 +173,44 @@ void set_dual(LinearProblem& problem, const ConstVectorOf<std::int64_t>& indptr,
   });
 }
 
+// Sets alpha to a feasible point, given as an array (n, m).
+void set_dense_dual(LinearProblem& problem, const ConstMatrix& alpha) {
+  nb::gil_scoped_release released;
+  const LabelledRows task = problem.task();
+  require(length(alpha) == problem.dual().size() && length(alpha, 1) == task.m, "alpha must be (samples, classes)");
+  problem.with_form([&]<class Machine>(std::type_identity<Machine>) {
+    std::vector<SparseDual::Entry> entries;
+    for (Index i = 0; i < problem.dual().size(); ++i) {
+      const double* row = alpha.data() + i * task.m;
+      entries.clear();
+      for (Index r = 0; r < task.m; ++r)
+        if (r != task.y[i] && row[r] != 0.0) entries.push_back({static_cast<std::int32_t>(r), row[r]});
+      const auto negative = [](const SparseDual::Entry& entry) { return entry.alpha < 0.0; };
+      require(row[task.y[i]] >= 0.0 && std::all_of(entries.begin(), entries.end(), negative),
+              "entries must not be negative at the label, and not positive elsewhere");
+      set_row<LinearForm<Machine>>(problem, i, row[task.y[i]], entries);
+    }
+  });
+}
+
+LinearWeights<double> plain_weights(const LinearProblem& problem, const Matrix& weights) {
+  const Index features = problem.rows().features(), width = length(weights, 1);
+  require(length(weights) == features && width % kClassLanes == 0 && width >= problem.m(),
+          "weights must have one row per feature, with all classes in rows of a multiple of 8");
+  return {weights.data(), features, width, 1};
+}
+
+void take_proximal_point(const LinearProblem& problem, const Matrix& weights, const ConstMatrix& centre,
+                         const ConstVector& t, const Matrix& alpha, const Matrix& product) {
+  nb::gil_scoped_release released;
+  const Index n = problem.rows().rows(), m = problem.m();
+  require(length(centre) == n && length(centre, 1) == m && length(alpha) == n && length(alpha, 1) == m,
+          "centre and alpha must be (samples, classes)");
+  require(length(t) == n, "t must have one value per sample");
+  proximal_point(problem, plain_weights(problem, weights), centre.data(), t.data(), alpha.data());
+  weights_of(problem, alpha.data(), plain_weights(problem, product));
+}
+
 // A binding can hold a PassRunner only by a pointer, because the machine and the type of the weights decide what it is.
 using Runner = std::unique_ptr<PassRunner>;
 
@@ -244,6 +283,12 @@ void bind_linear(nb::module_& m) {
       .def("dual", &dual_arrays, "alpha as (indptr, classes, values).")
       .def("set_dual", &set_dual, "indptr"_a.noconvert(), "classes"_a.noconvert(), "values"_a.noconvert(),
            "Sets alpha to a feasible point, given as CSR.")
+      .def("set_dense_dual", &set_dense_dual, "alpha"_a.noconvert(),
+           "Sets alpha to a feasible point, given as an array (samples, classes).")
+      .def("proximal_point", &take_proximal_point, "weights"_a.noconvert(), "centre"_a.noconvert(), "t"_a.noconvert(),
+           "alpha"_a.noconvert(), "product"_a.noconvert(),
+           "Writes alpha(W), the projection of centre - t times the gradient that it would have with these weights, and "
+           "the weights of alpha(W).")
       .def("norms", [](const LinearProblem& self) { return to_numpy(std::vector<double>(self.norms())); },
            "|x_i|^2 of all samples.")
       .def("conjugate", &LinearProblem::conjugate, nb::call_guard<nb::gil_scoped_release>(),

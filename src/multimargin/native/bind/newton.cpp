@@ -101,14 +101,15 @@ void write_face(const std::string& machine, const ConstMatrix& alpha, const Labe
   require(length(y) == n && length(C) == n, "y and C must have one value per row of alpha");
   require(length(face) == n && length(face, 1) == m, "face must have the shape of alpha");
   require(all_within(y.data(), n, 0, m), "y must be in 0..m-1");
-  with_machine(machine, [&]<class Machine>(std::type_identity<Machine>) {
+  const auto write = [&]<class Machine>(std::type_identity<Machine>) {
     if constexpr (!Machine::kSharesMean) {
       for (Index i = 0; i < n; ++i)
         Machine::face(alpha.data() + i * m, y.data()[i], C.data()[i], m, face.data() + i * m);
     } else {
       throw std::invalid_argument("the derivative of this machine's projection has another form");
     }
-  });
+  };
+  with_one_of<CrammerSinger, WestonWatkins, LeeLinWahba, Msvm2, OneVsRest, SquaredOneVsRest>(machine, write);
 }
 
 }  // namespace

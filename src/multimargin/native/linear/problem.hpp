@@ -23,8 +23,7 @@ class LinearProblem {
     other_ = with_linear_machine(machine_, []<class Machine>(std::type_identity<Machine>) {
       return LinearForm<Machine>::kOtherTarget;
     });
-    LinearRow<double> row;
-    row.reserve(rows_->longest());
+    LinearRow<double> row = this->row();
     for (Index i = 0; i < rows_->rows(); ++i) {
       const double norm = norm_[i] = rows_->norm(i, row);
       if (!std::isfinite(norm)) throw std::invalid_argument("|x|^2 of some rows is not finite: scale the features");
@@ -44,6 +43,13 @@ class LinearProblem {
   const LinearRows& rows() const { return *rows_; }
   const std::vector<double>& norms() const { return norm_; }
   Index m() const { return m_; }
+  int n_threads() const { return n_threads_; }
+  // Room for any row.
+  LinearRow<double> row() const {
+    LinearRow<double> row;
+    row.reserve(rows_->longest());
+    return row;
+  }
   const std::int32_t* y() const { return y_; }
   SparseDual& dual() { return dual_; }
   const SparseDual& dual() const { return dual_; }

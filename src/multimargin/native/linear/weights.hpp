@@ -51,23 +51,25 @@ struct Lanes {
   }
 };
 
-// Vectors of 16 weights, followed by one of 8 if Tail is 1: the classes that one sweep over a row handles.
+// 16 weights per block, followed by 8 if Tail is 1: the classes that one sweep over a row handles. A vector has 64 bytes:
+// of larger ones compilers make poor code (float64 weights then took six times as long).
 template <Index Blocks, Index Tail, class W>
 struct ClassLanes {
-  using Wide = typename Lanes<W, 16>::Type;
+  static constexpr Index kWidth = 64 / sizeof(W), kVectors = 16 * Blocks / kWidth;
+  using Wide = typename Lanes<W, kWidth>::Type;
   using Half = typename Lanes<W, 8>::Type;
-  Wide wide[Blocks > 0 ? Blocks : 1] = {};
+  Wide wide[kVectors > 0 ? kVectors : 1] = {};
   Half half[1] = {};
 
   MULTIMARGIN_INLINE void operator+=(const ClassLanes& other) {
-    for (Index b = 0; b < Blocks; ++b) wide[b] += other.wide[b];
+    for (Index b = 0; b < kVectors; ++b) wide[b] += other.wide[b];
     if constexpr (Tail > 0) half[0] += other.half[0];
   }
 
   // combine(mine, theirs) for every vector of mine, and of the weights (constant or not) at `at`.
   template <class V, class Combine>
   MULTIMARGIN_INLINE void with(V* at, Combine combine) {
-    for (Index b = 0; b < Blocks; ++b) combine(wide[b], *vector_at(at + 16 * b, &wide[b]));
+    for (Index b = 0; b < kVectors; ++b) combine(wide[b], *vector_at(at + kWidth * b, &wide[b]));
     if constexpr (Tail > 0) combine(half[0], *vector_at(at + 16 * Blocks, &half[0]));
   }
 
@@ -75,8 +77,8 @@ struct ClassLanes {
     W best = std::numeric_limits<W>::lowest();
     if constexpr (Blocks > 0) {
       Wide most = wide[0];
-      for (Index b = 1; b < Blocks; ++b) most = Lanes<W, 16>::larger(most, wide[b]);
-      best = Lanes<W, 16>::largest(most);
+      for (Index b = 1; b < kVectors; ++b) most = Lanes<W, kWidth>::larger(most, wide[b]);
+      best = Lanes<W, kWidth>::largest(most);
     }
     if constexpr (Tail > 0) best = std::max(best, Lanes<W, 8>::largest(half[0]));
     return best;
