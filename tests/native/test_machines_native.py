@@ -418,13 +418,14 @@ def test_a_broken_gradient_does_not_look_optimal(machine):
 
 @pytest.mark.parametrize("dtype, rtol", [(np.float32, 1e-5), (np.float64, 1e-12)])
 @pytest.mark.parametrize("n_threads", [1, 2])
-def test_gradient_of_a_dense_step(dtype, rtol, n_threads):
-    """Steps with most classes in most rows are products of matrices: more than a batch, more than a tile."""
+@pytest.mark.parametrize("m, zeros", [(2, 0.0), (3, 0.1), (7, 0.1), (7, 0.5), (27, 0.0)])
+def test_gradient_of_a_step(m, zeros, dtype, rtol, n_threads):
+    """With most classes in most rows, or few; more rows than a chunk, and a part of a tile of columns."""
     rng = np.random.default_rng(0)
     rows, slots = rng.standard_normal((200, 700)).astype(dtype), rng.permutation(200)[:150]
-    delta = rng.standard_normal((150, 7))
-    delta[::9], delta[:, 3], delta[4, 1] = 0, 0, 0
-    G = rng.standard_normal((700, 7))
+    delta = rng.standard_normal((150, m)) * (rng.random((150, m)) >= zeros)
+    delta[::19], delta[4, 1] = 0, 0
+    G = rng.standard_normal((700, m))
     expected = G + rows[slots].T.astype(float) @ delta
     _core.update_gradient(G, rows, slots, delta, n_threads)
     np.testing.assert_allclose(G, expected, atol=rtol * np.abs(expected).max())

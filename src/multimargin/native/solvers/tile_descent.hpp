@@ -11,7 +11,8 @@
 //     then the steps of all its samples change G together, on threads (state/gradient.hpp).
 //
 // A sweep visits every sample once. The next sweep draws other tiles, so that no border between tiles stays. While more
-// than half of the samples are in tiles, the next sweep starts with momentum (momentum.hpp).
+// than half of the samples are in tiles, the next sweep starts with momentum (momentum.hpp). If only a few violate, fewer
+// are in tiles. If such sweeps have cost as much as a whole one, the others are whole, for the sake of the momentum.
 #pragma once
 
 #include "base/interrupt.hpp"
@@ -42,8 +43,8 @@ class TileDescent {
   DescentResult run() {
     DescentResult result{.violation = measure()};
     while (result.violation > o_.eps && result.sweeps < o_.max_sweeps && result.work < o_.most_work) {
-      const Index before = result.updates;
-      loose_ = momentum_.extrapolate(2 * static_cast<Index>(left_.size()) < b_.q);
+      const Index before = result.updates, work_before = result.work;
+      loose_ = momentum_.extrapolate(most_in_tiles());
       try {
         sweep(std::max(o_.eps, kShare * result.violation), result);
       } catch (...) {
@@ -56,6 +57,7 @@ class TileDescent {
         break;
       }
       ++result.sweeps;
+      if (!most_in_tiles()) work_of_parts_ += result.work - work_before;
       momentum_.measure();
       result.violation = measure();
       if (result.updates == before) break;
@@ -70,6 +72,9 @@ class TileDescent {
   static constexpr double kInside = 0.5;      // inside a tile, to this share of that
   static constexpr Index kWorkOfVisit = 160;  // in the time of a multiply-add
 
+  // Whether the last sweep visited most samples.
+  bool most_in_tiles() const { return 2 * static_cast<Index>(left_.size()) < b_.q; }
+
   // The violation of every row; returns the largest.
   double measure() {
     double worst = 0.0;
@@ -81,15 +86,16 @@ class TileDescent {
     return worst;
   }
 
-  // Solves tiles around the samples above the threshold (around all, if rows may be infeasible), in random order, until
-  // each such sample was in a tile.
+  // Solves tiles around the samples above the threshold (around all, if rows may be infeasible or sweeps over some have
+  // cost enough), in random order, until each such sample was in a tile.
   void sweep(double threshold, DescentResult& result) {
     left_.resize(b_.q);
     std::iota(left_.begin(), left_.end(), Index{0});
     random_.shuffle(left_.data(), b_.q);
+    const bool all = loose_ || work_of_parts_ > b_.q * b_.q * b_.m;
     seeds_.clear();
     for (Index i : left_)
-      if (loose_ || violation_[i] > threshold) seeds_.push_back(i);
+      if (all || violation_[i] > threshold) seeds_.push_back(i);
     waits_.assign(b_.q, 1);
     for (Index seed : seeds_) {
       if (interrupt_.late()) return;
@@ -206,6 +212,7 @@ class TileDescent {
   std::vector<double> next_;          // of one sample: gradient, new row, step
   std::vector<double> violation_;     // of every sample, at the start of the sweep
   Momentum momentum_;
+  Index work_of_parts_ = 0;          // of sweeps over fewer than half of the samples
   bool loose_ = false;               // whether rows of alpha may be infeasible before they are visited
   std::vector<Index> left_, seeds_;  // samples in no tile of this sweep yet; above the threshold
   std::vector<char> waits_, moved_;  // whether a sample is in left_; whether one of the tile moved

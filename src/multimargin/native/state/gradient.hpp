@@ -1,6 +1,7 @@
-// The gradient after a step: G += K_W' delta. Rows of delta have few non-zero classes.
+// The gradient after a step: G += K_W' delta. Rows of delta have few non-zero classes, or nearly all of them.
 #pragma once
 
+#include "base/dense_coefficients.hpp"
 #include "base/row_loops.hpp"
 #include "base/sparse_coefficients.hpp"
 
@@ -15,15 +16,20 @@ MULTIMARGIN_CLONES void add_one_row(const T* row, Index begin, Index end, const 
   }
 }
 
-// One thread's share of G += K' delta: kSumColumns columns at a time, each summed over all rows. Sums over a chunk of
-// rows are in single precision unless rows are double; sums of chunks are in double.
+// The type of sums over a chunk of rows: single precision unless rows are double.
 template <class T>
+using ChunkSum = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+inline constexpr Index kChunk = 128;  // rows: their values of kSumColumns columns stay in the first-level cache
+
+// One thread's share of G += K' delta: kSumColumns columns at a time, each summed over all rows. Sums of chunks are in
+// double. Step is SparseCoefficients or DenseCoefficients.
+template <class T, class Step>
 class GradientWorker {
  public:
-  static constexpr Index kChunk = 128;  // rows: their values of kSumColumns columns stay in the first-level cache
-
-  GradientWorker(const SparseCoefficients& step, const std::vector<const T*>& rows, Index m)
-      : step_(step), rows_(rows), used_(step.used_classes()), m_(m), totals_(m * kSumColumns) {}
+  GradientWorker(const Step& step, const std::vector<const T*>& rows, Index m)
+      : step_(step), rows_(rows), used_(step.used_classes()), m_(m),
+        totals_((m + DenseCoefficients<Sum>::kTogether) * kSumColumns) {}
 
   // Columns begin..end-1, at most kSumColumns. Values of the columns from `next` on are fetched for the next call.
   void operator()(Index begin, Index end, Index next, double* G) {
@@ -40,19 +46,25 @@ class GradientWorker {
   }
 
  private:
-  using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  using Sum = ChunkSum<T>;
 
   void add_chunk(Index first, Index count, Index begin, Index end) {
-    const auto *run = step_.begin(first), *last = step_.end(first);
-    if (end - begin == kSumColumns)
-      return add_sums<Sum>(run, last, ScatteredRows<T>{rows_.data() + first, begin}, totals_.data());
+    if (end - begin == kSumColumns) return add(first, count, ScatteredRows<T>{rows_.data() + first, begin});
     padded_.assign(count * kSumColumns, T{});
     for (Index k = 0; k < count; ++k)
       std::copy(rows_[first + k] + begin, rows_[first + k] + end, padded_.data() + k * kSumColumns);
-    add_sums<Sum>(run, last, TileRows<T>{padded_.data(), kSumColumns}, totals_.data());
+    add(first, count, TileRows<T>{padded_.data(), kSumColumns});
   }
 
-  const SparseCoefficients& step_;
+  template <class RowOf>
+  void add(Index first, Index count, RowOf row_of) {
+    if constexpr (std::is_same_v<Step, SparseCoefficients>)
+      add_sums<Sum>(step_.begin(first), step_.end(first), row_of, totals_.data());
+    else
+      add_dense_sums<Sum>(step_.row(first), step_.stride(), count, m_, row_of, totals_.data());
+  }
+
+  const Step& step_;
   const std::vector<const T*>& rows_;
   std::vector<Index> used_;
   Index m_;
@@ -74,19 +86,22 @@ Index update_gradient(const T* rows, Index stride, const Index* slots, const dou
   }
   std::vector<const T*> first(count);
   for (Index k = 0; k < count; ++k) first[k] = rows + slots[k] * stride;
-  const SparseCoefficients step(delta, count, m, GradientWorker<T>::kChunk);
-  if (step.size() == 0) return 0;
-  const int threads = worthwhile_threads(n_threads, static_cast<double>(step.size()) * static_cast<double>(n));
-  parallel_tasks((n + range - 1) / range, threads, [&] {
-    return [&, worker = GradientWorker<T>(step, first, m)](Index task) mutable {
-      const Index end = std::min((task + 1) * range, n);
-      for (Index j = task * range; j < end; j += kSumColumns) {
-        const Index to = std::min(j + kSumColumns, end);
-        worker(j, to, std::max<Index>(std::min(to, n - kSumColumns), 0), G);
-      }
-    };
-  });
-  return step.size() * n;
+  const auto update = [&]<class Step>(const Step& step) {
+    if (step.size() == 0) return Index{0};
+    const int threads = worthwhile_threads(n_threads, static_cast<double>(step.size()) * static_cast<double>(n));
+    parallel_tasks((n + range - 1) / range, threads, [&] {
+      return [&, worker = GradientWorker<T, Step>(step, first, m)](Index task) mutable {
+        const Index end = std::min((task + 1) * range, n);
+        for (Index j = task * range; j < end; j += kSumColumns) {
+          const Index to = std::min(j + kSumColumns, end);
+          worker(j, to, std::max<Index>(std::min(to, n - kSumColumns), 0), G);
+        }
+      };
+    });
+    return step.size() * n;
+  };
+  using Dense = DenseCoefficients<ChunkSum<T>>;
+  return Dense::fit(delta, count, m) ? update(Dense(delta, count, m)) : update(SparseCoefficients(delta, count, m, kChunk));
 }
 
 }  // namespace multimargin::state
