@@ -88,12 +88,12 @@ def test_interrupt_anywhere_is_kept(owner, where, digits, monkeypatch):
         calls.clear()
     else:
         with pytest.warns(ConvergenceWarning, match="interrupted"):
-            model = LinearSVC(on_interrupt="keep", tol=1e-5).fit(X, y)
+            model = LinearSVC(on_interrupt="keep", tol=1e-5, subproblem="sort").fit(X, y)
         assert model.status_ is Status.INTERRUPTED
         audit_linear(model, X, y, 1.0)
     calls.clear()
     with pytest.raises(KeyboardInterrupt):
-        LinearSVC(tol=1e-5).fit(X, y)
+        LinearSVC(tol=1e-5, subproblem="sort").fit(X, y)
 
 
 @posix

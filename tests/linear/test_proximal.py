@@ -184,7 +184,7 @@ def test_passes_that_converge_get_the_time_of_newton_steps(steps, digits, monkey
         return plain(self, tol, gap_tol)
 
     monkeypatch.setattr(Finish, "run", run)
-    monkeypatch.setattr(LinearSVC, "_tuning", Tuning(newton_after=20, newton_steps=steps))
+    monkeypatch.setattr(LinearSVC, "_tuning", Tuning(newton_after=20, newton_steps=steps, newton_cheap=0.0))
     model = LinearSVC(C=0.1, tol=1e-5).fit(X, y)
     audit_linear(model, X, y, 0.1, 1e-5)
     assert model.n_iter_ > 22

@@ -290,7 +290,7 @@ def test_msvmpack_table_4(split, report, monkeypatch):
 def test_work_of_a_fit_is_watched_and_nothing_stays_changed(split):
     before = work_units.Solvers._sweeps, dict(work_units._NATIVE)
     with work_units.watched() as calls:
-        KernelSVC(C=C, gamma=GAMMA, n_threads=1).fit(split.X_train, split.y_train)
+        KernelSVC("lee-lin-wahba", C, gamma=GAMMA, n_threads=1).fit(split.X_train, split.y_train)
         KernelSVC("c-svc", C=C, gamma=GAMMA, n_threads=1).fit(split.X_train, split.y_train == 0)
     assert (work_units.Solvers._sweeps, work_units._NATIVE) == before
     assert {call.kind for call in calls} == {work_units.SWEEPS, work_units.PAIRS}

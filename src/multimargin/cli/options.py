@@ -14,7 +14,7 @@ from typing import Any
 MACHINES = ("crammer-singer", "weston-watkins", "lee-lin-wahba", "msvm2", "one-vs-rest", "c-svc")
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "laplacian", "precomputed")
 SOLVERS = ("auto", "dasmc", "pdasmc", "ell-based", "mcsvm", "msvmpack", "svm-light", "vpdt")
-ENGINES = ("auto", "cpu", "numpy", "mpi")
+ENGINES = ("auto", "cpu", "cuda", "numpy", "mpi")
 FORMATS = ("auto", "libsvm", "csv", "tsv", "npy", "npz", "parquet", "arrow", "msvmpack", "arff")
 SCALES = ("minmax", "standard", "unit")
 SUBPROBLEMS = ("auto", "sort", "pivot", "bisection", "fixed-point", "smo", "frank-wolfe")

@@ -103,7 +103,7 @@ class CoordinateDescent(InnerSolver):
         Their steps move weight between two classes, and the best partner is looked for among all samples.
         With many classes weight spreads over many of them at once, for which sweeps need fewer updates.
         """
-        return self.partners and n <= WHOLE_SAMPLES and m <= _WHOLE_CLASSES
+        return bool(self.partners and n <= WHOLE_SAMPLES and m <= _WHOLE_CLASSES)
 
     def check(self, problem: Problem) -> None:
         super().check(problem)

@@ -21,18 +21,6 @@ from ..system.typing import IntArray
 if TYPE_CHECKING:
     from ..engines.base import Engine
 
-__all__ = [
-    "Choice",
-    "Cyclic",
-    "Gain",
-    "Growing",
-    "MaxViolator",
-    "Practical",
-    "Random",
-    "SvmLight",
-    "WorkingSet",
-]
-
 
 class Choice(NamedTuple):
     """A working set and what was seen when it was chosen."""
@@ -211,15 +199,14 @@ class Growing(WorkingSet):
 
     Starts from ``start`` random samples, or from all if there are at most ``whole``. A round adds the
     worst violators that are no support vectors: at most ``share`` of the support vectors' number, half of
-    those that violate, and at least ``least``. If the engine keeps no kernel rows, newcomers cost little:
-    then ``share_anew`` takes the place of ``share``, unless it is None.
-    If more than the share ``everyone`` of the first set became support vectors, the next set is all samples,
-    provided that its kernel block fits.
-    If the set would be larger than ``most``, or its kernel block than the memory budget, only some support
-    vectors take part: the worst violators for one half, then a random choice, free before bounded ones.
-    With ``reach``, bounded support vectors that are farther inside the margin than that and the largest
-    violation together stay out until the scores bring them nearer. With ``even``, newcomers are taken evenly
-    from the classes: if a sum of coefficients is kept, samples of one class alone can hardly move.
+    those that violate, and at least ``least``; if the engine keeps no kernel rows, newcomers cost little,
+    and ``share_anew`` takes the place of ``share``. If more than the share ``everyone`` of the first set
+    became support vectors, the next set is all samples, provided that its kernel block fits. If the set
+    would be larger than ``most``, or its kernel block than the memory budget, only some support vectors take
+    part: the worst violators for one half, then a random choice, free before bounded ones. With ``reach``,
+    bounded support vectors that are farther inside the margin than that and the largest violation together
+    stay out until the scores bring them nearer. With ``even``, newcomers are taken evenly from the classes:
+    if a sum of coefficients is kept, samples of one class alone can hardly move.
     """
 
     name: ClassVar[str] = "growing"

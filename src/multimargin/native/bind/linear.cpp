@@ -287,7 +287,8 @@ void bind_linear(nb::module_& m) {
            "Sets alpha to a feasible point, given as an array (samples, classes).")
       .def("proximal_point", &take_proximal_point, "weights"_a.noconvert(), "centre"_a.noconvert(), "t"_a.noconvert(),
            "alpha"_a.noconvert(), "product"_a.noconvert(),
-           "Writes alpha(W), the projection of centre - t times the gradient that it would have with these weights, and "
+           "Writes alpha(W), the projection of centre - t times the gradient that it would have with these "
+           "weights, and "
            "the weights of alpha(W).")
       .def("norms", [](const LinearProblem& self) { return to_numpy(std::vector<double>(self.norms())); },
            "|x_i|^2 of all samples.")

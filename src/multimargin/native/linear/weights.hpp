@@ -51,7 +51,8 @@ struct Lanes {
   }
 };
 
-// 16 weights per block, followed by 8 if Tail is 1: the classes that one sweep over a row handles. A vector has 64 bytes:
+// 16 weights per block, followed by 8 if Tail is 1: the classes that one sweep over a row handles.
+// A vector has 64 bytes:
 // of larger ones compilers make poor code (float64 weights then took six times as long).
 template <Index Blocks, Index Tail, class W>
 struct ClassLanes {

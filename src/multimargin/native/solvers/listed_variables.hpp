@@ -1,9 +1,8 @@
 // Which variables alpha_ir of a block take part in a descent, and the kernel between the samples of one class.
 //
 // The dual's Hessian is block diagonal over classes: K between the samples whose variable of that class may move. At a
-// solution a sample has two or three classes with alpha_ir != 0 or close to it; all others are held at zero. With m
-// classes and q samples the class blocks have about (2.5 q)^2 / m entries, and a step in one class touches 2.5 q / m
-// samples instead of q.
+// solution a sample has two or three classes with alpha_ir != 0 or close to it; all others are held at zero. So the
+// class blocks have about (2.5 q)^2 / m entries, and a step in one class touches 2.5 q / m of the q samples.
 #pragma once
 
 #include "base/reduce.hpp"

@@ -11,7 +11,8 @@
 //     then the steps of all its samples change G together, on threads (state/gradient.hpp).
 //
 // A sweep visits every sample once. The next sweep draws other tiles, so that no border between tiles stays. While more
-// than half of the samples are in tiles, the next sweep starts with momentum (momentum.hpp). If only a few violate, fewer
+// than half of the samples are in tiles, the next sweep starts with momentum (momentum.hpp). If only a few violate,
+// fewer
 // are in tiles. If such sweeps have cost as much as a whole one, the others are whole, for the sake of the momentum.
 #pragma once
 

@@ -101,7 +101,8 @@ Index update_gradient(const T* rows, Index stride, const Index* slots, const dou
     return step.size() * n;
   };
   using Dense = DenseCoefficients<ChunkSum<T>>;
-  return Dense::fit(delta, count, m) ? update(Dense(delta, count, m)) : update(SparseCoefficients(delta, count, m, kChunk));
+  if (Dense::fit(delta, count, m)) return update(Dense(delta, count, m));
+  return update(SparseCoefficients(delta, count, m, kChunk));
 }
 
 }  // namespace multimargin::state
