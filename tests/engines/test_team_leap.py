@@ -61,7 +61,7 @@ def test_ranks_decide_alike(short_of_memory):
     def leap(team, rows):
         engine = make(team, rows)
         memory = 100 if short_of_memory and team.rank == 1 else 1 << 30
-        means = Means(0, memory, engine.columns, engine.place, lambda: False)
+        means = Means(0, True, memory, engine.columns, engine.place, lambda: False)
         due = [means._replace(done=done + team.rank) for done in (0, 10**15)]
         return [engine._leap.is_due(1e-3, with_these) for with_these in due]
 

@@ -1,10 +1,13 @@
-"""Descents of small problems as a whole: the oracle's optimum, feasible at any moment, exact over faces."""
+"""Descents of small blocks as a whole: the oracle's optimum, feasible at any moment, exact over faces."""
 
 import numpy as np
 import pytest
 from creeping_block import MACHINES, Case
 from oracle import certify, solve
 
+from multimargin.system.fixed_point import FIXED_POINT
+
+STORED = (np.float32, FIXED_POINT)  # kernel values of blocks of larger problems
 
 @pytest.mark.parametrize("faces", [False, True])
 @pytest.mark.parametrize("machine", MACHINES)
@@ -13,6 +16,25 @@ def test_the_optimum_is_the_oracles(machine, faces):
     assert case.descend(whole=True, faces=faces, eps=1e-7)[2] <= 1e-7
     best = solve(case.K, case.y, case.C, machine)[0]
     assert case.check() == pytest.approx(certify(case.K, case.y, best, case.C, machine).dual, rel=1e-8)
+
+
+@pytest.mark.parametrize("dtype", STORED)
+@pytest.mark.parametrize("machine", MACHINES)
+def test_rounded_kernel_values_have_the_oracles_optimum_too(machine, dtype):
+    case = Case(machine, dtype, n=45)
+    assert case.descend(whole=True, faces=True, eps=1e-6)[2] <= 1e-6
+    best = solve(case.values, case.y, case.C, machine)[0]
+    expected = certify(case.values, case.y, best, case.C, machine).dual
+    assert case.check() == pytest.approx(expected, rel=1e-7)
+
+
+@pytest.mark.parametrize("dtype", STORED)
+@pytest.mark.parametrize("machine", MACHINES)
+def test_rounded_kernel_values_of_a_wide_kernel_end(machine, dtype):
+    """Curvatures are of the size of rounding errors, or even negative."""
+    case = Case(machine, dtype, gamma=1e-4)
+    case.descend(whole=True, faces=True, eps=1e-3, sweeps=2_000)
+    assert case.check() < 0.0
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -21,7 +21,7 @@ from ..system.memory import WHOLE_SAMPLES
 from .base import ANY_SET, Finisher, InnerSolver
 from .block import Block
 
-_WHOLE_CLASSES = 12  # up to here a small problem is descended as a whole: see ``looks_at_all``
+_WHOLE_CLASSES = 12  # up to here a small block is descended as a whole: see ``looks_at_all``
 _FIRST_THRESHOLD, _THRESHOLD_FALL = 0.5, 0.3  # of the largest violation; from stage to stage
 
 
@@ -97,13 +97,13 @@ class CoordinateDescent(InnerSolver):
         if self.update not in UPDATES:
             raise ValueError(f"Unknown update {self.update!r}; use one of {', '.join(map(repr, UPDATES))}.")
 
-    def looks_at_all(self, n: int, m: int) -> bool:
-        """Whether descents of a problem of this size measure all samples before every round, natively.
+    def looks_at_all(self, samples: int, m: int) -> bool:
+        """Whether descents over so many samples measure all of them before every round, natively.
 
         Their steps move weight between two classes, and the best partner is looked for among all samples.
         With many classes weight spreads over many of them at once, for which sweeps need fewer updates.
         """
-        return bool(self.partners and n <= WHOLE_SAMPLES and m <= _WHOLE_CLASSES)
+        return bool(self.partners and samples <= WHOLE_SAMPLES and m <= _WHOLE_CLASSES)
 
     def check(self, problem: Problem) -> None:
         super().check(problem)

@@ -88,7 +88,7 @@ class BlockLeap:
         paid = int(done - self._taken_at)
         point = BlockPoint(self._state, block, self._memory)
         leap = Leap(point, block.diagonal, _UNDECIDED)
-        means = Means(paid, self._memory, point.columns, point.move, late)
+        means = Means(paid, True, self._memory, point.columns, point.move, late)
         if not leap.is_due(2.0 * eps, means):
             self._due = leap.next
             return False

@@ -246,7 +246,7 @@ class CpuEngine(Engine):
         point = self._part_point
         columns = self.columns if point is None else point.columns(self.columns)
         place = self.place if point is None else point.mover(self.place)
-        means, moved = Means(done, memory, columns, place, late), False
+        means, moved = Means(done, self.solvers.creeps, memory, columns, place, late), False
         if leap.is_due(tol, means):
             self._complete_gradient()
             moved = leap.take(tol, means)

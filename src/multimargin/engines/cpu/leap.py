@@ -63,6 +63,7 @@ _LOOK = 8  # columns after which the fall of the rest says something of how it g
 _STEP_WORK = 250_000.0  # units of work that a step takes if the problem is tiny
 _ENTRY_WORK = 200.0  # and per sample and class: projections, faces, the exact gradient
 _PRODUCTS = 1.5  # of F with all classes per step; that of its transpose is sparse
+_FACTOR = 3.0  # units per multiply-add of the factor: thin products, kernel values included
 
 
 class Point(Protocol):
@@ -100,6 +101,7 @@ class Means(NamedTuple):
     """What a leap may use."""
 
     done: int  # units of work of all blocks so far
+    creeps: bool  # whether the last descent was cut short of its aim
     memory: int  # bytes
     columns: Columns
     place: Callable[[FloatArray], None]  # moves to a point, and computes the exact gradient there
@@ -138,11 +140,13 @@ class Leap:
     def is_due(self, tol: float, means: Means) -> bool:
         """Whether the work that was done pays for a leap, and there is memory for it.
 
-        The factor is continued as far as that work pays for.
+        The factor is continued as far as that work pays for. As long as descents reach their aims, their work
+        counts less: they will soon be done.
         """
         if self._due == np.inf:
             return False
-        paid = self.team.agree(means.done) - self._taken_at
+        done, creeps = self.team.agree((means.done, means.creeps))
+        paid = (done - self._taken_at) * (1.0 if creeps else _EARLY)
         violation = self.team.agree(self._violation()) if paid >= self._due else 0.0
         if violation <= tol:
             return False
@@ -159,9 +163,11 @@ class Leap:
             if paid < self._due and not (known and self._may_look(paid)):
                 return False
             factor.grow(means.columns, rest)
-        self._grow(_LESS * rest, _FREE, memory, means.columns)
         self._due = self._price(factor.rank) if factor.rank else np.inf
-        return paid >= self._due
+        if paid < self._due:
+            return False
+        self._grow(_LESS * rest, _FREE, memory, means.columns)
+        return True
 
     def _may_look(self, paid: float) -> bool:
         """Whether another column is cheap, though a leap seems not to pay: outliers come first.
@@ -183,7 +189,7 @@ class Leap:
         factor, rank = self._factor, self._factor.rank
         most = (1.0 + longer) * self.work(rank)
         while factor.left > rest and not factor.done and self._fits(factor.rank + AT_ONCE, memory):
-            if self.work(factor.rank + 1) > most:
+            if self.work(factor.rank + 1) + self._factor_work(rank, factor.rank + 1) > most:
                 break
             factor.grow(columns, rest)
         return factor.rank > rank
@@ -278,13 +284,18 @@ class Leap:
 
         Descent is slowest then, and models fail least. But near the end it would soon be done.
         """
-        return self.work(rank) * float(np.clip(rank / (_LOW_RANK * self.shard.n), self._least_price, 1.0))
+        whole = self.work(rank) + self._factor_work(self._factor.rank, rank)
+        return whole * float(np.clip(rank / (_LOW_RANK * self.shard.n), self._least_price, 1.0))
 
     def work(self, rank: float) -> float:
         """Units of work that a leap with a factor of this rank usually takes."""
         entries = self.shard.n * self.state.m
         step = _PRODUCTS * entries * rank + min(self._system(rank).work)
         return self._share * work.LEAP_STEPS * (_STEP_WORK + _ENTRY_WORK * entries + step / work.LEAP)
+
+    def _factor_work(self, rank: float, longer: float) -> float:
+        """Units of work that take the factor from one rank to a higher one."""
+        return _FACTOR * self.shard.n * max(longer**2 - rank**2, 0.0) / 2
 
     def _system(self, rank: float) -> SystemSize:
         """The size that Newton's systems usually have."""

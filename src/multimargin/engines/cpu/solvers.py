@@ -43,6 +43,7 @@ class Solvers:
         self.problem = state.problem
         self.work = 0  # so far, in the units of ``inner/work.py``
         self.least_descent = work.LEAST_DESCENT
+        self.creeps = False  # whether the last descent was cut short of its aim
         self.pause_at = math.inf  # work after which another method may take over
         self._work_at_leap = 0  # work that had been done when another method moved all samples
         self._deadline = math.inf
@@ -207,7 +208,8 @@ class Solvers:
             self._kept_classes = None  # its memory is now the block's
             _, updates, violation, done = self._sweeps_by_sample(inner, block, eps, sweeps)
         self.work += int(done)
-        return int(updates), violation <= eps
+        self.creeps = violation > eps
+        return int(updates), not self.creeps
 
     @timed("inner")
     def descend_together(
@@ -236,7 +238,8 @@ class Solvers:
         room = self.blocks.copies_of_rows()
         _, updates, violation, done = _core.shared_descent(self.problem.name, *arrays, options, others, room)
         self.work += int(done)
-        return int(updates), violation <= eps
+        self.creeps = violation > eps
+        return int(updates), not self.creeps
 
     def _options(self, inner: CoordinateDescent, block: Block, *, alone: bool, **rest: Any) -> Any:
         return _core.DescentOptions(
@@ -247,7 +250,7 @@ class Solvers:
             faces=inner.faces,
             spans=inner.spans,
             partners=inner.partners,
-            whole=inner.looks_at_all(self.state.count, self.state.m),
+            whole=inner.looks_at_all(len(block.W), self.state.m),
             n_threads=self.options.n_threads,
             **rest,
         )

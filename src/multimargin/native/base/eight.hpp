@@ -2,7 +2,7 @@
 // (Compilers turn conditional loops over short arrays into jumps.)
 #pragma once
 
-#include "base/platform.hpp"
+#include "base/fixed16.hpp"
 
 namespace multimargin::inline base {
 
@@ -28,6 +28,22 @@ class Eight {
   static MULTIMARGIN_INLINE Eight gathered(const T* values, const std::int32_t* at) {
     const auto x = [=](Index l) MULTIMARGIN_INLINE_LAMBDA { return static_cast<double>(values[at[l]]); };
     return Eight(Vector{x(0), x(1), x(2), x(3), x(4), x(5), x(6), x(7)});
+  }
+
+  // Stored kernel values side by side; fixed-point numbers as the integers that they are.
+  template <class T>
+  static MULTIMARGIN_INLINE Eight stored(const T* row) {
+#if defined(__GNUC__)
+    using Number = std::conditional_t<std::is_same_v<T, Fixed16>, std::uint16_t, T>;
+    typedef Number Numbers __attribute__((vector_size(count * sizeof(Number))));
+    Numbers numbers;
+    std::memcpy(&numbers, row, sizeof(numbers));
+    return Eight(__builtin_convertvector(numbers, Vector));
+#else
+    Eight made;
+    for (Index l = 0; l < count; ++l) made.v_[l] = stored_value<double>(row[l]);
+    return made;
+#endif
   }
 
   MULTIMARGIN_INLINE double operator[](Index lane) const { return v_[lane]; }

@@ -20,12 +20,26 @@ MULTIMARGIN_INLINE T to_stored(S value) {
     return value;
   } else if constexpr (std::is_same_v<S, Fixed16>) {
     return static_cast<T>(Fixed16::kUnit * value.raw);
+  } else if constexpr (!std::is_same_v<T, Fixed16>) {
+    return static_cast<T>(value);
   } else {
-    static_assert(std::is_same_v<T, Fixed16>);
     const S scaled = value * S(65535) + S(0.5);
     const S cut = scaled > S(0) ? (scaled < S(65535) ? scaled : S(65535)) : S(0);
     return {static_cast<std::uint16_t>(static_cast<std::int32_t>(cut))};
   }
 }
+
+// A stored kernel value as a number of type S, and what to multiply it with. Fixed-point numbers are left as integers,
+// so that a loop over a row multiplies once per value.
+template <class S, class T>
+MULTIMARGIN_INLINE S stored_value(T x) {
+  return static_cast<S>(x);
+}
+template <class S>
+MULTIMARGIN_INLINE S stored_value(Fixed16 x) {
+  return static_cast<S>(x.raw);
+}
+template <class T>
+inline constexpr double kStoredUnit = std::is_same_v<T, Fixed16> ? Fixed16::kUnit : 1.0;
 
 }  // namespace multimargin::base

@@ -18,19 +18,6 @@ MULTIMARGIN_CLONES void store_row(const T* row, Index count, S* out) {
   for (Index j = 0; j < count; ++j) out[j] = to_stored<S>(row[j]);
 }
 
-// A stored kernel value as a number of type S, and what to multiply it with. Fixed-point numbers are left as integers,
-// so that a loop over a row multiplies once per value.
-template <class S, class T>
-MULTIMARGIN_INLINE S stored_value(T x) {
-  return static_cast<S>(x);
-}
-template <class S>
-MULTIMARGIN_INLINE S stored_value(Fixed16 x) {
-  return static_cast<S>(x.raw);
-}
-template <class T>
-inline constexpr double kStoredUnit = std::is_same_v<T, Fixed16> ? Fixed16::kUnit : 1.0;
-
 // sum[j] += factor row[j], in the precision of the sum.
 template <class T, class S>
 MULTIMARGIN_CLONES void add_scaled(const T* __restrict row, Index n, double factor, S* __restrict sum) {

@@ -35,9 +35,9 @@ bool has_curvature(const Subproblem<T>& b) {
 //     classes share their mean (Lee-Lin-Wahba, M-SVM2)         every step changes all classes: tiles of samples
 //     classes are independent (one-vs-rest)                    one class after the other
 //     rows sum to zero (Crammer-Singer, Weston-Watkins)        sample after sample over the listed variables; a small
-//                                                              problem as a whole: the worst samples, with partners
+//                                                              block as a whole: the worst samples, with partners
 //
-// Kernel rows of single classes are copied to `room`, but not those of a whole problem. Listed variables go with
+// Kernel rows of single classes are copied to `room`, but not those of a small block. Listed variables go with
 // fixed-point kernel values too.
 template <class Machine, class T>
 DescentResult descend(const Subproblem<T>& b, const DescentOptions& options, T* room, Index room_size) {
@@ -54,8 +54,7 @@ DescentResult descend(const Subproblem<T>& b, const DescentOptions& options, T* 
     const Index entries = descent.list(options.width);
     return descent.run(options, entries >= b.q * b.q);
   } else {
-    if constexpr (std::is_same_v<T, double>)
-      if (options.whole && has_curvature(b)) return WholeDescent<Machine>(b, std::move(machine), options).run();
+    if (options.whole && has_curvature(b)) return WholeDescent<Machine, T>(b, std::move(machine), options).run();
     return in_precision<T>(options.eps, [&]<class Real>(std::type_identity<Real>) {
       ListedVariables<Machine, T, Real> variables(b, options.width, room, room_size);
       return CoordinateDescent<Machine, T, Real>(b, std::move(machine), std::move(variables), options).run();

@@ -1,4 +1,4 @@
-// Newton's method over the face of a small problem: the variables alpha_ir off their bounds.
+// Newton's method over the face of a small block: the variables alpha_ir off their bounds.
 //
 // Descent soon finds most of the face, but then creeps along it if the kernel is nearly singular. All other variables
 // are held. Over the steps d of those in the face,
@@ -20,10 +20,10 @@ namespace multimargin::solvers {
 
 using namespace machines;
 
-template <class Machine>
+template <class Machine, class T>
 class NewtonFace {
  public:
-  using Variables = WholeVariables<Machine>;
+  using Variables = WholeVariables<Machine, T>;
 
   // Steps if the work since the last step is that of a few such steps. Whether samples moved; adds the work.
   bool step(Variables& variables, Index& work) {
@@ -52,7 +52,7 @@ class NewtonFace {
   static constexpr Index kMostVariables = 768;  // of a system
   static constexpr int kMostSteps = 4;          // one after the other
   static constexpr Index kWait = 30;            // in units of the work of a step
-  static constexpr double kRidge = 1e-10;       // of the mean K_ii
+  static constexpr double kRidge = kLeastEigenvalue<T>;  // of the mean K_ii
   static constexpr double kFactor = 0.08;       // time of a multiply-add of LAPACK
 
   struct Sample {
@@ -108,13 +108,13 @@ class NewtonFace {
       const Sample& mine = samples_[free_[a].sample];
       const std::int32_t r = class_[free_[a].at], last = last_class(mine);
       right_[a] = v.gradient(mine.i, last) - v.gradient(mine.i, r);
-      const double* row = v.kernel_row(mine.i);
+      const T* row = v.kernel_row(mine.i);
       double* column = H_.data() + a * count_;
       for (Index b = a; b < count_; ++b) {
         const Sample& other = samples_[free_[b].sample];
         const std::int32_t s = class_[free_[b].at], end = last_class(other);
         const int weight = (r == s) - (r == end) - (last == s) + (last == end);
-        if (weight != 0) column[b] = weight * row[other.i];
+        if (weight != 0) column[b] = weight * to_stored<double>(row[other.i]);
       }
       column[a] += ridge;
     }

@@ -48,7 +48,7 @@ struct DescentOptions {
   bool faces;     // conjugate gradients over the free variables between sweeps (face.hpp)
   bool spans;     // steps over what the sweeps did, between them (span_step.hpp)
   bool partners;  // steps of two samples (partners.hpp)
-  bool whole;     // of a small problem: looks at all samples instead of sweeps (whole_descent.hpp)
+  bool whole;     // of a small block: looks at all samples instead of sweeps (whole_descent.hpp)
   int n_threads;
   double seconds;  // ends about when so much time has passed
 

@@ -1,6 +1,6 @@
-// Descent over a small problem as a whole: the worst samples first, each with the best partner of all.
+// Descent over a small block as a whole: the worst samples first, each with the best partner of all.
 //
-// Sweeps in random order visit many samples that hardly violate, and update them by what others soon undo. On a problem
+// Sweeps in random order visit many samples that hardly violate, and update them by what others soon undo. In a block
 // of some hundred samples a look at all of them costs as much as an update, because it runs in vector registers. So
 // every round measures all samples and updates the worst; each is given the partner with which the dual falls most,
 // as in LIBSVM's SMO with second order information:
@@ -21,10 +21,10 @@ namespace multimargin::solvers {
 
 using namespace machines;
 
-template <class Machine>
+template <class Machine, class T>
 class WholeDescent {
  public:
-  WholeDescent(const Subproblem<double>& block, Machine machine, const DescentOptions& options)
+  WholeDescent(const Subproblem<T>& block, Machine machine, const DescentOptions& options)
       : machine_(std::move(machine)), variables_(block, machine_), o_(options), interrupt_(options.seconds),
         row_(block.m) {}
 
@@ -51,9 +51,8 @@ class WholeDescent {
  private:
   static constexpr double kShare = 0.5;  // of the largest violation: who is updated in a round
   static constexpr Index kMost = 32;     // samples in a round
-  static constexpr double kLeast = 1e-6;  // of K_ii: what rounding of kernel values leaves of a small curvature
   // In the time of a multiply-add: measuring a variable; a candidate for a partner, and the rest of an update.
-  static constexpr Index kWorkOfMeasure = 2, kWorkOfCandidate = 12, kWorkOfUpdate = 800;
+  static constexpr Index kWorkOfMeasure = 1, kWorkOfCandidate = 4, kWorkOfUpdate = 800;
 
   struct Partner {
     Index j;
@@ -118,8 +117,8 @@ class WholeDescent {
 
   bool move_two(Index i, Index j, Index up, Index down, double slope, double room) {
     const double together = slope + variables_.gradient(j, up) - variables_.gradient(j, down);
-    const double kii = variables_.diagonal(i), kij = variables_.kernel_row(i)[j];
-    const double curvature = 2.0 * std::max(kii + variables_.diagonal(j) - 2.0 * kij, kLeast * kii);
+    const double kii = variables_.diagonal(i), kij = to_stored<double>(variables_.kernel_row(i)[j]);
+    const double curvature = 2.0 * std::max(kii + variables_.diagonal(j) - 2.0 * kij, kLeastCurvature<T> * kii);
     const double most = std::min({room, variables_.rise(j, down), variables_.fall(j, up)});
     const double step = std::min(together / curvature, most);
     if (!resolves(i, step)) return false;
@@ -139,15 +138,16 @@ class WholeDescent {
   // The partner with which the dual falls most, given the gradients of all samples in the two classes, and how far they
   // may move.
   static MULTIMARGIN_CLONES Partner partner(const double* up, const double* down, const double* rise,
-                                            const double* fall, const double* diagonal, const double* row, Index q,
+                                            const double* fall, const double* diagonal, const T* row, Index q,
                                             Step step) {
-    const Eight slope(step.slope), kii(step.kii), room(step.room), least(kLeast * step.kii), none(0.0), two(2.0);
+    const Eight slope(step.slope), kii(step.kii), room(step.room), least(kLeastCurvature<T> * step.kii);
+    const Eight none(0.0), two(2.0), unit(kStoredUnit<T>);
     Eight best(0.0), at(0.0), number(std::array<double, 8>{0, 1, 2, 3, 4, 5, 6, 7}.data());
     for (Index j = 0; j < q; j += Eight::count) {
-      double last[Eight::count] = {};
+      T last[Eight::count] = {};
       const bool whole = j + Eight::count <= q;
       if (!whole) std::copy(row + j, row + q, last);
-      const Eight kij(whole ? row + j : last);
+      const Eight kij = unit * Eight::stored(whole ? row + j : last);
       const Eight together = larger(slope + (Eight(up + j) - Eight(down + j)), none);
       const Eight half = larger(kii + Eight(diagonal + j) - two * kij, least);
       Eight most = smaller(room, Eight(rise + j));
@@ -165,10 +165,10 @@ class WholeDescent {
   }
 
   Machine machine_;
-  WholeVariables<Machine> variables_;
+  WholeVariables<Machine, T> variables_;
   DescentOptions o_;
   Interrupt interrupt_;
-  NewtonFace<Machine> newton_;
+  NewtonFace<Machine, T> newton_;
   std::vector<double> row_;   // gradient of the sample that moves
   std::vector<Index> worst_;  // samples of a round
 };

@@ -1,6 +1,6 @@
-// All variables of a small problem, class after class, so that loops over its samples run in vector registers.
+// All variables of a small block, class after class, so that loops over its samples run in vector registers.
 //
-// The descents over larger blocks list the variables that matter (listed_variables.hpp). A problem of some hundred
+// The descents over larger blocks list the variables that matter (listed_variables.hpp). A block of some hundred
 // samples has few enough for a look at all of them, which finds better steps.
 #pragma once
 
@@ -14,10 +14,17 @@ namespace multimargin::solvers {
 
 using namespace machines;
 
-template <class Machine>
+// What the rounding of kernel values leaves uncertain, of K_ii: a curvature K_ii + K_jj - 2 K_ij, and an eigenvalue of
+// a block of some hundred samples.
+template <class T>
+inline constexpr double kLeastCurvature = std::is_same_v<T, Fixed16> ? 4e-5 : 1e-6;
+template <class T>
+inline constexpr double kLeastEigenvalue = std::is_same_v<T, double> ? 1e-10 : std::is_same_v<T, float> ? 1e-6 : 3e-4;
+
+template <class Machine, class T>
 class WholeVariables {
  public:
-  WholeVariables(const Subproblem<double>& block, const Machine& machine)
+  WholeVariables(const Subproblem<T>& block, const Machine& machine)
       : b_(block), machine_(machine), stride_((b_.q + Eight::count - 1) / Eight::count * Eight::count),
         G_(b_.m * stride_), rise_(b_.m * stride_), fall_(Machine::kTwoSided ? b_.m * stride_ : 0), least_(stride_),
         diagonal_(stride_), worst_(stride_), own_(stride_) {
@@ -36,11 +43,11 @@ class WholeVariables {
     }
   }
 
-  const Subproblem<double>& block() const { return b_; }
+  const Subproblem<T>& block() const { return b_; }
   Index samples() const { return b_.q; }
   Index classes() const { return b_.m; }
   Index stride() const { return stride_; }  // of the arrays of a class: the samples, and some that never move
-  const double* kernel_row(Index i) const { return b_.K + i * b_.K_stride; }
+  const T* kernel_row(Index i) const { return b_.K + i * b_.K_stride; }
   double diagonal(Index i) const { return diagonal_[i]; }
   const double* diagonal() const { return diagonal_.data(); }
 
@@ -120,7 +127,7 @@ class WholeVariables {
     return largest;
   }
 
-  Subproblem<double> b_;
+  Subproblem<T> b_;
   const Machine& machine_;
   Index stride_;
   std::vector<double> G_, rise_, fall_;           // class after class
