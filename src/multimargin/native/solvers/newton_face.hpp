@@ -53,7 +53,7 @@ class NewtonFace {
   static constexpr int kMostSteps = 4;          // one after the other
   static constexpr Index kWait = 30;            // in units of the work of a step
   static constexpr double kRidge = kLeastEigenvalue<T>;  // of the mean K_ii
-  static constexpr double kFactor = 0.08;       // time of a multiply-add of LAPACK
+  static constexpr double kFactor = 0.03;       // time of a multiply-add of LAPACK
 
   struct Sample {
     Index i, first, count;  // its number; its variables in the face
@@ -89,7 +89,7 @@ class NewtonFace {
   // Assembling and factoring; the products of all samples with the rows that move.
   Index work_of_step(const Variables& v) const {
     const auto n = static_cast<double>(count_), all = static_cast<double>(class_.size());
-    return static_cast<Index>(kFactor * n * n * n + 4.0 * n * n + 2.0 * all * static_cast<double>(v.samples())) + 1000;
+    return static_cast<Index>(kFactor * n * n * n + 1.5 * n * n + 0.8 * all * static_cast<double>(v.samples())) + 400;
   }
 
   // d by Cholesky's method; false if the matrix is not positive definite.
