@@ -82,6 +82,7 @@ def test_engine_that_was_not_asked_does_not_leap():
 def test_leap_waits_until_it_is_paid_for():
     X, y = wide()
     e = engine_of(X, y)
+    e.solvers.creeps = True
     assert not e.leap(1e-3)
     e.solvers.work = int(e._leap.next) - 1
     assert not e.leap(1e-3)
@@ -94,12 +95,24 @@ def test_leap_waits_until_it_is_paid_for():
     assert e.prove().violation <= 1e-6
 
 
+def test_work_of_descents_that_reach_their_aims_counts_less():
+    X, y = wide()
+    e = engine_of(X, y)
+    e.solvers.work = 2 * int(e._leap.next)
+    assert not e.leap(1e-3)
+    assert e._leap._factor.rank == 0  # not even looked at
+    e.solvers.creeps = True
+    e.leap(1e-3)
+    assert e._leap._factor.rank > 0
+
+
 def test_factor_goes_as_far_as_it_is_paid_for(monkeypatch):
     monkeypatch.setattr("multimargin.engines.cpu.leap._LOOKING", 0.0)  # no columns that only look
     monkeypatch.setattr("multimargin.engines.cpu.leap._FIRST", 0.05)
     monkeypatch.setattr("multimargin.engines.cpu.pivoted_cholesky.AT_ONCE", 2)
     X, y = wide(2000, d=8)
     e = engine_of(X, y, gamma=0.03, cache=2000)
+    e.solvers.creeps = True
     ranks = []
     while not e.leap(1e-3):
         assert e._leap.next > e.solvers.work
