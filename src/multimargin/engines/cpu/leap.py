@@ -101,7 +101,7 @@ class Means(NamedTuple):
     """What a leap may use."""
 
     done: int  # units of work of all blocks so far
-    creeps: bool  # whether the last descent was cut short of its aim
+    creeps: bool  # whether a limit ended the last descent, short of its aim
     memory: int  # bytes
     columns: Columns
     place: Callable[[FloatArray], None]  # moves to a point, and computes the exact gradient there
@@ -140,8 +140,8 @@ class Leap:
     def is_due(self, tol: float, means: Means) -> bool:
         """Whether the work that was done pays for a leap, and there is memory for it.
 
-        The factor is continued as far as that work pays for. As long as descents reach their aims, their work
-        counts less: they will soon be done.
+        The factor is continued as far as that work pays for. As long as no limit ends descents, their work counts
+        less: they will soon be done.
         """
         if self._due == np.inf:
             return False

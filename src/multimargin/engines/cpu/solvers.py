@@ -43,7 +43,7 @@ class Solvers:
         self.problem = state.problem
         self.work = 0  # so far, in the units of ``inner/work.py``
         self.least_descent = work.LEAST_DESCENT
-        self.creeps = False  # whether the last descent was cut short of its aim
+        self.creeps = False  # whether a limit ended the last descent, short of its aim
         self.pause_at = math.inf  # work after which another method may take over
         self._work_at_leap = 0  # work that had been done when another method moved all samples
         self._deadline = math.inf
@@ -202,14 +202,15 @@ class Solvers:
 
     def _sweeps(self, inner: CoordinateDescent, block: Block, eps: float, sweeps: int) -> tuple[int, bool]:
         """Up to so many sweeps: the updates made, and whether ``eps`` was reached."""
+        most = self._most_work(block, alone=False)
         if isinstance(block, StoreBlock):
-            _, updates, violation, done = self._sweeps_by_class(inner, block, eps, sweeps)
+            made, updates, violation, done = self._sweeps_by_class(inner, block, eps, sweeps)
         else:
             self._kept_classes = None  # its memory is now the block's
-            _, updates, violation, done = self._sweeps_by_sample(inner, block, eps, sweeps)
+            made, updates, violation, done = self._sweeps_by_sample(inner, block, eps, sweeps)
         self.work += int(done)
-        self.creeps = violation > eps
-        return int(updates), not self.creeps
+        self.creeps = violation > eps and (made >= sweeps or done >= most)
+        return int(updates), violation <= eps
 
     @timed("inner")
     def descend_together(
@@ -239,7 +240,7 @@ class Solvers:
         _, updates, violation, done = _core.shared_descent(self.problem.name, *arrays, options, others, room)
         self.work += int(done)
         self.creeps = violation > eps
-        return int(updates), not self.creeps
+        return int(updates), violation <= eps
 
     def _options(self, inner: CoordinateDescent, block: Block, *, alone: bool, **rest: Any) -> Any:
         return _core.DescentOptions(
