@@ -8,6 +8,7 @@ from oracle import certify, kernel_matrix, one_hot
 
 from multimargin import KernelSVC, _core
 from multimargin.engines.base import EngineOptions, Task
+from multimargin.engines.cpu.blocks import Blocks, SampleBlock
 from multimargin.engines.cpu.engine import CpuEngine
 from multimargin.engines.cpu.layouts import Layout
 from multimargin.engines.cpu.watch import Watch
@@ -129,13 +130,33 @@ def test_descent_without_a_kernel_block_checks_its_arguments():
 
 
 @pytest.mark.parametrize("machine", ["crammer-singer", "weston-watkins"])
-@pytest.mark.parametrize(("C", "gamma"), [(1.0, 0.05), (50.0, 0.01), (1000.0, 0.05)])
-def test_fits_without_kernel_rows(machine, C, gamma):
-    X, y = grid_data()
+@pytest.mark.parametrize(
+    ("C", "gamma", "m"), [(1.0, 0.05, M), (50.0, 0.01, M), (1000.0, 0.05, M), (1.0, 0.05, 14)]
+)
+def test_fits_without_kernel_rows(machine, C, gamma, m):
+    """With few classes, small working sets have a block of kernel values; with many, values by class."""
+    X, y = grid_data(m=m)
     models = [KernelSVC(machine, C=C, gamma=gamma, n_threads=threads).fit(X, y) for threads in (1, 2)]
     assert models[0].trace_.info["cache_rows"] == 0
     audit(models[0], kernel_matrix("rbf", X, gamma=gamma), y, C, tol=1e-3)
     np.testing.assert_array_equal(models[0].dual_coef_, models[1].dual_coef_)
+
+
+def test_small_working_sets_have_a_block(monkeypatch):
+    """It is kept from round to round, and its memory is given back when the working set has outgrown it."""
+    made = []
+    growing = Blocks.growing
+    monkeypatch.setattr(
+        Blocks, "growing", lambda self, W: made.append((self, growing(self, W))) or made[-1][1]
+    )
+    monkeypatch.setattr("multimargin.inner.coordinate_descent.WHOLE_SAMPLES", 600)
+    X, y = grid_data()
+    model = KernelSVC(C=1.0, gamma=0.05).fit(X, y)
+    audit(model, kernel_matrix("rbf", X, gamma=0.05), y, 1.0, tol=1e-3)
+    small = [not isinstance(block, SampleBlock) for _, block in made]
+    assert small[0]
+    assert not small[-1]
+    assert made[-1][0]._kept is None
 
 
 def test_a_wrong_estimate_costs_rounds_but_no_violation(monkeypatch):

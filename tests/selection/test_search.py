@@ -132,7 +132,9 @@ def test_precomputed_sparse_and_callable_kernels_agree(overlap):
         for k in range(len(CS)):
             np.testing.assert_allclose(split_scores(other, k), split_scores(search, k), atol=1.01 / 100)
     assert list(others[0].cv_results_["params"][0]) == ["C"]
-    np.testing.assert_array_equal(others[0].predict(K[:50]), search.predict(X[:50]))
+    assert others[0].best_params_["C"] == search.best_params_["C"]
+    scores = search.decision_function(X[:50])  # labels may differ: a free support vector has two equal scores
+    np.testing.assert_allclose(others[0].decision_function(K[:50]), scores, atol=5e-3)
 
 
 @pytest.mark.parametrize("machine", ["crammer-singer", "weston-watkins", "one-vs-rest"])

@@ -35,6 +35,10 @@ class InnerSolver(ABC):
         """Whether its steps leave Σ_i α_i unchanged, so that a free bias needs nothing else."""
         return False
 
+    def looks_at_all(self, samples: int, m: int) -> bool:
+        """Whether it needs whole kernel rows of a block of this size: it measures all samples time and again."""
+        return False
+
     def block_bytes(self, itemsize: int) -> int:
         """Memory that it needs beside the block, per kernel value of ``itemsize`` bytes.
 

@@ -5,7 +5,8 @@ a set for once      from the last set, from cached rows, the rest computed  ``Bl
 a growing set       kept from round to round (``kept_block.py``)            ``Block``
 all samples         the row store itself, once it holds all rows            ``Block``
 uncoupled classes   rows of the store; each class uses its own part         ``StoreBlock``
-values not kept     room for those between the samples of each class        ``SampleBlock``
+values not kept     room for those between the samples of each class, if    ``SampleBlock``
+                    the block is not small
 pairs of samples    room for some rows, each computed when it is needed     ``LazyBlock``
 
 On a team they are made otherwise: see ``team_blocks.py``.
@@ -193,13 +194,19 @@ class Blocks:
         """The block of a set that has most samples of the one before, and perhaps more of these."""
         if self._is_lazy:
             return self._lazy(W)
-        if not self.rows.keeps_rows:
+        if not self.rows.keeps_rows and not self._is_small(W):
+            self._kept = None
             return self._of_samples(W)
         if (by_class := self._by_class(W)) is not None:
             return by_class
         if self._kept is None:
             self._kept = self._empty_block()
         return self._whole_store(W) or self._grown(W, self._kept)
+
+    def _is_small(self, W: IntArray) -> bool:
+        """Whether the solver needs whole kernel rows of a block of this size."""
+        inner = self.options.inner
+        return inner is not None and inner.looks_at_all(len(W), self.state.m)
 
     def _of_samples(self, W: IntArray) -> SampleBlock:
         """Untouched pages of the room cost nothing, and it stays from round to round."""
