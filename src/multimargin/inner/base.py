@@ -36,7 +36,10 @@ class InnerSolver(ABC):
         return False
 
     def looks_at_all(self, samples: int, m: int) -> bool:
-        """Whether it needs whole kernel rows of a block of this size: it measures all samples time and again."""
+        """Whether it measures all samples of a block of this size before every round.
+
+        Then it needs whole kernel rows.
+        """
         return False
 
     def block_bytes(self, itemsize: int) -> int:

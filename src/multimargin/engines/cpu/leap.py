@@ -140,8 +140,8 @@ class Leap:
     def is_due(self, tol: float, means: Means) -> bool:
         """Whether the work that was done pays for a leap, and there is memory for it.
 
-        The factor is continued as far as that work pays for. As long as no limit ends descents, their work counts
-        less: they will soon be done.
+        The factor is continued as far as that work pays for. As long as no limit ends descents, their work
+        counts less: they will soon be done.
         """
         if self._due == np.inf:
             return False
