@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..kernels import Kernel
@@ -11,6 +13,7 @@ from ..system.typing import Data, FloatArray
 from ..system.warn import warn_user
 from .base import Task
 
+FLOAT32_LARGEST = 1e37  # kernel values in float32: a few of them must have a sum
 TINY_DIAGONAL = 1e-12  # K_ii is at least this share of the largest, unless it is zero
 
 
@@ -40,6 +43,17 @@ def _checked(values: FloatArray, team: Team) -> FloatArray:
             "change the kernel's parameters."
         )
     return values
+
+
+def check_range(diagonal: FloatArray, dtype: np.dtype[Any], team: Team) -> None:
+    """Raise if numbers of this type cannot hold the diagonal, and so not the kernel values either."""
+    largest = team.max(float(diagonal.max(initial=0.0)))
+    if dtype == np.float32 and largest > FLOAT32_LARGEST:
+        raise ValueError(
+            f"dtype='float32' holds numbers up to {np.finfo(np.float32).max:.2g}, but kernel values, with "
+            f"the bias and the machine's ridge, go up to {largest:.2g}. Use dtype='auto' or 'float64', or "
+            "scale the features."
+        )
 
 
 def exact_diagonal(task: Task, values: FloatArray) -> FloatArray:

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from ..engines import Mpi, Scorer
 from ..engines.mpi.data import own_rows
-from ..engines.rounding import score_rounding
+from ..engines.rounding import score_asymmetry, score_rounding
 from ..kernels import Kernel
 from ..methods.decomposition import Decomposition
 from ..solution import TraceRow
@@ -284,9 +284,10 @@ class KernelSVC(LabelNoiseMixin, KernelFit):
             attributes = model.of(solution) if made is None else made  # the engine's memory is free again
             self._store_model(attributes, setting.model == "all" or team.rank == 0)
             self._store_certificate(solution)
-            rounding = score_rounding(task, solution.support, solution.coef)
+            point = task, solution.support, solution.coef
+            doubts = score_rounding(*point), score_asymmetry(*point)
             if team.rank == 0:
-                self._warn_unless_proved(solution, rounding)
+                self._warn_unless_proved(solution, *doubts)
         return self
 
     def _store_model(self, attributes: dict[str, Any], complete: bool) -> None:

@@ -140,6 +140,8 @@ class PairProblem(PredictorCorrector):
         |Σ_i K_ij z_ir| ≤ √K_jj Σ_i √K_ii z_ir.
         """
         heavy, root, largest = self._heavy(), np.sqrt(self.diagonal), self.team.max
+        if largest(float(not (np.bincount(self.of, np.where(heavy, self.z, 0.0)) > 0).all())):
+            return False  # the weights of some sample underflow
         if largest(float(self.slack[heavy].max(initial=0.0))) > eps:
             return False
         if largest(float(np.abs(self._residual()).max(initial=0.0))) > eps:

@@ -22,6 +22,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
+import math
+
 import numpy as np
 
 from ..system.shard import Shard
@@ -109,6 +111,8 @@ class CSvc(BoxProblem):
 
     def centre(self, rows: DualRows, team: Team = SOLO) -> float:
         up, down = _largest(self.pulls(rows), team)
+        if math.isinf(up) or math.isinf(down):  # no sample can grow, or none can shrink: one side alone counts
+            return 0.0 if up == down else (up if math.isinf(down) else -down)
         return 0.5 * (up - down)
 
     def pairs(self, rows: DualRows, most: int, shard: Shard) -> tuple[IntArray, IntArray]:
