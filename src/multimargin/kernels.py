@@ -35,6 +35,7 @@ __all__ = ["RBF", "CallableKernel", "Kernel", "Laplacian", "Linear", "Polynomial
 
 Gamma = float | str
 _MOST_DEGREE = 2**31 - 1  # of a polynomial: what native code can hold
+_NORMAL = np.finfo(np.float64).tiny  # smaller positive numbers have lost digits
 _DIAGONAL_ROWS = 16  # of a callable's diagonal at a time: few calls, and few values beside the diagonal
 
 
@@ -239,14 +240,13 @@ class Polynomial(_Scaled):
         values = self._raw_diagonal(A)
         if not self.normalize:
             return values
-        positive = np.where(values > 0, values, 1.0)
-        with np.errstate(invalid="ignore"):  # NaN if a value overflows
-            return np.where(values > 0, positive / positive, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):  # NaN if a value overflows
+            return np.where(values >= _NORMAL, values / np.maximum(values, _NORMAL), 0.0)
 
     def scale(self, A: Data) -> FloatArray:
-        """Return 1/√K(a, a) of the unnormalised kernel, or 0 if K(a, a) is not positive."""
+        """Return 1/√K(a, a) of the unnormalised kernel, or 0 if K(a, a) is not positive or not normal."""
         raw = self._raw_diagonal(A)
-        return np.where(raw > 0, 1 / np.sqrt(np.where(raw > 0, raw, 1.0)), 0.0)
+        return np.where(raw >= _NORMAL, 1 / np.sqrt(np.maximum(raw, _NORMAL)), 0.0)
 
     def _raw_diagonal(self, A: Data) -> FloatArray:
         with np.errstate(over="ignore"):  # engines look at the result
@@ -384,8 +384,8 @@ def _real(values: np.ndarray) -> FloatArray:
         except (TypeError, ValueError):
             pass
     raise ValueError(
-        f"The kernel callable returned values that are no real numbers, of type {values.dtype}; it must return "
-        "an array of real numbers."
+        f"The kernel callable returned values that are no real numbers, of type {values.dtype}; it must "
+        "return an array of real numbers."
     )
 
 

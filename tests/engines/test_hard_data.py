@@ -196,3 +196,50 @@ def test_a_certificate_that_rounding_spoils_is_no_proof():
     exact = wide @ (wide[model.support_].T @ model.dual_coef_) + model.intercept_
     assert np.abs(exact[:, 0] - model.decision_function(x + 3e5)).max() > 1e-3
     model.fit(x, y)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_kernel_values_beyond_float32_are_refused_in_float32(dtype):
+    X, y = data(150, 3, 4)
+    model = KernelSVC(kernel="linear", dtype=dtype, bias="none")
+    if dtype == "float32":
+        with pytest.raises(ValueError, match=r"dtype='float32' holds numbers up to .* Use dtype='auto'"):
+            model.fit(X * 1e25, y)
+    else:
+        assert model.fit(X * 1e25, y).status_.converged
+
+
+def test_a_ridge_beyond_float32_is_refused_in_float32():
+    X, y = data(60, 3, 4)
+    with pytest.raises(ValueError, match=r"dtype='float32' holds .* the machine's ridge, go up to"):
+        KernelSVC("msvm2", C=1e-60, gamma=0.25, dtype="float32").fit(X, y)
+
+
+def test_auto_takes_float64_for_a_ridge_beyond_float32():
+    X, y = data(1500, 3, 4)
+    model = KernelSVC("msvm2", C=1e-60, gamma=0.25).fit(X, y)
+    assert model.trace_.info["row_dtype"] == "float64"
+
+
+def test_a_matrix_that_is_a_little_asymmetric_proves_less_with_a_large_cost():
+    """A fit reads rows of the matrix, and a prediction columns: with coefficients of 1e6 that shows."""
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(90, 4)), rng.integers(2, size=90)
+    K = Z @ Z.T
+    off = K * (1 + 1e-8 * np.triu(rng.normal(size=(90, 90)), 1))
+    KernelSVC("c-svc", kernel="precomputed").fit(off, y)
+    with pytest.warns(
+        ConvergenceWarning, match=r"differ so much that the scores do .* Give \(K \+ K\.T\) / 2"
+    ):
+        KernelSVC("c-svc", kernel="precomputed", C=1e5, time_limit=10).fit(off, y)
+
+
+@pytest.mark.parametrize("machine", ["crammer-singer", "c-svc"])
+def test_values_that_overflow_together_are_refused(machine):
+    """Each value is a number, but their sum with coefficients is none: the model was NaN."""
+    K = np.array([[1.0, 1e300, 0.0], [1e300, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    model = KernelSVC(machine, kernel="precomputed", C=1e12, bias="auto", time_limit=1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        with pytest.raises(ValueError, match=r"overflow float64|NaN or infinite"):
+            model.fit(K, [0, 0, 1])

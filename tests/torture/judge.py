@@ -163,9 +163,9 @@ def _not_feasible(machine, model, alpha, truth, kind):
 
 def _parameters(model, truth, gamma, sums, kind):
     said = []
-    if truth.case.model == "KernelSVC" and not (truth.is_matrix or truth.is_function):
-        if truth.kernel != "linear" and not _are_close(1 / gamma, 1 / truth.gamma, truth):
-            said.append(f"gamma is {float(gamma):.9g}, not {float(truth.gamma):.9g}")
+    scaled = truth.kernel in ("rbf", "laplacian", "poly", "sigmoid") and not truth.is_function
+    if scaled and not _are_close(1 / gamma, 1 / truth.gamma, truth):
+        said.append(f"gamma is {float(gamma):.9g}, not {float(truth.gamma):.9g}")
     if kind == "regularized" and hasattr(model, "_class_bias"):
         wanted = truth.offset * sums
         rounding = 1e-12 * truth.offset * np.abs(model.dual_coef_).sum(axis=0).max(initial=0)

@@ -84,6 +84,10 @@ def _long_rows(truth):
     return bool(((truth.X**2).sum(axis=1) + truth.offset).max() > HUGE)
 
 
+def _norms_beyond_float32(truth):
+    return bool(((truth.X**2).sum(axis=1) + truth.offset).max() > 0.99e60)
+
+
 def _beyond_float32(truth):
     """Whether a kernel value, the bias in it, or the ridge of MSVM2 is near the end of float32."""
     largest = np.abs(truth.X).max() if truth.is_matrix else np.abs(truth.diagonal(truth.gamma)).max()
@@ -94,6 +98,7 @@ def _beyond_float32(truth):
 
 REFUSALS = (
     (r"\|x\|\^2 of some rows is not finite: scale the features", _long_rows),
+    (r"dtype='float32' cannot hold scores of samples of norm", _norms_beyond_float32),
     (r"dtype='float32' holds numbers up to", _beyond_float32),
     (r"degree must be an integer >= 0, and at most", lambda truth: truth.parameter("degree") >= 2**31),
     (r"contains NaN|contains infinity|Input X contains", _not_finite),
@@ -101,6 +106,7 @@ REFUSALS = (
     (r"kernel overflows on some samples.* Scale the features", _overflows),
     (r"gave NaN or infinite values. Scale the features", _products_overflow),
     (r"Scores or objectives overflow float64", _products_overflow),
+    (r"squares of coefficients as small as that underflow", lambda truth: truth.C.sum() < 1e-100),
     (r"needs a positive semidefinite kernel", _indefinite),
     (r"is not symmetric", _asymmetric),
     (r"gamma='scale' is the inverse of the features' variance", _scale_fails),

@@ -2,7 +2,7 @@
 
     python tests/torture/run.py --cases 1000 --first 0 --jobs 2
 
-Every case has a number, from which it is made: data, weights, an estimator and its parameters. Its fit must be
+Every case has a number, from which it is made: data, weights, an estimator and its parameters. Its fit is
     right     converged, and meets its tolerance;
     honest    a ConvergenceWarning, and the violation and gap are about as reported, or it says that
               float64 cannot prove them;

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-SCALES = (1e-300, 1e-160, 1e-100, 1e-30, 1e-8, 1e4, 1e8, 1e30, 1e100, 1e150, 1e200, 1e300)
+SCALES = (1e-300, 1e-160, 1e-100, 1e-30, 1e-8, 1e-3, 1e4, 1e8, 1e15, 1e30, 1e75, 1e100, 1e150, 1e200, 1e300)
 OFFSETS = (1e2, 1e4, 1e7, 1e10, 1e15, 1e100)
 
 
@@ -263,7 +263,7 @@ def hard_rows(rng):
     with np.errstate(all="ignore"):
         X, y, size = base(rng)
         told = [size]
-        for _ in range(int(pick(rng, (0, 1, 1, 1, 2, 3)))):
+        for _ in range(int(pick(rng, (0, 0, 1, 1, 1, 1, 2, 3)))):
             X, said = pick(rng, CHANGES)(rng, X)
             told.append(said)
         if rng.random() < 0.02:

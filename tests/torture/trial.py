@@ -10,9 +10,8 @@ import traceback
 import warnings
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import numpy as np
 import refusals
@@ -64,19 +63,25 @@ def verdict(number):
             said.append(f"raised without a reason: {type(outcome).__name__}: {outcome} ({at})")
         return ("WRONG" if said else "refused"), "; ".join(said) or str(outcome)
     texts = [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
-    unproved = any("cannot prove" in text for text in texts)
-    steady = given.lie is None or getattr(given.params["kernel"], "steady", True)
-    if unproved or not steady:
-        values = outcome.decision_function(given.rows.X)
-        said += [] if np.isfinite(values).all() else ["scores are not finite"]
-    else:
-        with np.errstate(all="ignore"):
-            said += judge(outcome, given).faults_of(outcome, given)
-        if bool(texts) == outcome.status_.converged:
-            said.append("warned though converged" if texts else "did not warn")
+    try:
+        said += faults(given, outcome, texts)
+    except ValueError as error:  # of a function that fails when it predicts
+        return ("refused", str(error)) if refusals.is_true(given, error) else ("WRONG", str(error))
     if said:
         return "WRONG", "; ".join(said)
     return ("honest", texts[0]) if texts else ("right", outcome.status_.name)
+
+
+def faults(given, model, texts):
+    """What is wrong with a fitted model that warned of these texts."""
+    steady = given.lie is None or getattr(given.params["kernel"], "steady", True)
+    if not steady or any("cannot prove" in text for text in texts):
+        return [] if np.isfinite(model.decision_function(given.rows.X)).all() else ["scores are not finite"]
+    with np.errstate(all="ignore"):
+        said = judge(model, given).faults_of(model, given)
+    if bool(texts) == model.status_.converged:
+        said.append("warned though converged" if texts else "did not warn")
+    return said
 
 
 def _is_of_the_check(warning, X):

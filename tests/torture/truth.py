@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 Long = np.longdouble
+NORMAL = np.finfo(np.float64).tiny  # samples whose K(x, x) is less are zero to a normalised kernel
 BOUNDED = ("rbf", "laplacian", "sigmoid")
 
 
@@ -109,7 +110,7 @@ class Truth:
             return np.array([self._called(row, row)[0, 0] for row in self._rows()], dtype=Long)
         values = [self.values(row[None], row[None], gamma)[0, 0] for row in self.X]
         values = np.array(values, dtype=Long)
-        return (values > 0).astype(Long) if self.normalised and normalised else values
+        return (values >= NORMAL).astype(Long) if self.normalised and normalised else values
 
     def columns(self, support, gamma):
         """K of all rows with the rows ``support``."""
@@ -123,7 +124,7 @@ class Truth:
         K = self.values(self.X, self.X[support], gamma)
         if self.normalised:
             raw = self.diagonal(gamma, normalised=False)
-            scale = np.where(raw > 0, 1 / np.sqrt(np.where(raw > 0, raw, 1)), 0)
+            scale = np.where(raw >= NORMAL, 1 / np.sqrt(np.maximum(raw, NORMAL)), 0)
             K = K * scale[:, None] * scale[support]
         return K
 
@@ -144,7 +145,9 @@ class Truth:
             return Long(self.params["intercept_scaling"] * self.params["fit_intercept"]) ** 2
         if self.params["bias"] == "regularized" or self.is_function or self.kernel in BOUNDED:
             return Long(1)
-        diagonal = self.diagonal(self.gamma)[self.kept].astype(float).astype(Long)  # zero if float64 has it so
+        diagonal = (
+            self.diagonal(self.gamma)[self.kept].astype(float).astype(Long)
+        )  # zero if float64 has it so
         weight = self.weight[self.kept]
         positive = diagonal > 0
         if not positive.any():

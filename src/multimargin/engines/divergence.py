@@ -9,6 +9,7 @@ from .base import Task
 # The dual is at least -Σ_i C_i if the kernel is positive semidefinite; so many times less is no rounding,
 # whatever a bias adds.
 _FAR_BELOW = 1e12
+_TINY = 1e-100  # sum of costs whose squares are near the smallest float64
 
 
 def check_dual(task: Task, dual: float, total_cost: float) -> None:
@@ -16,6 +17,11 @@ def check_dual(task: Task, dual: float, total_cost: float) -> None:
     unbounded = task.problem.feasible_set == "cone"
     if math.isfinite(dual) and not (unbounded and dual < -_FAR_BELOW * total_cost):
         return
+    if unbounded and total_cost < _TINY:
+        raise ValueError(
+            f"The costs of all samples together are {total_cost:.2g}: squares of coefficients as small as "
+            "that underflow float64. Take a larger C, or larger weights."
+        )
     if unbounded:
         raise ValueError(
             f"machine={task.problem.name!r} needs a positive semidefinite kernel. This kernel is not, so the "

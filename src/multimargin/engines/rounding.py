@@ -33,9 +33,10 @@ def score_rounding(task: Task, ids: IntArray, coef: FloatArray) -> float:
 
 
 def score_asymmetry(task: Task, ids: IntArray, coef: FloatArray) -> float:
-    """How much the scores of the support vectors differ between K and its transpose, if K is given as a matrix.
+    """How much the scores of the support vectors differ between a matrix of kernel values and its transpose.
 
-    A fit reads rows of the matrix and a prediction reads columns. Several processes do not hold both: 0.
+    A fit reads rows of the matrix, and a prediction reads columns. It is 0 for other kernels, and on several
+    processes, which do not hold both.
     """
     kernel, X = task.kernel, task.X
     if not (kernel.pairwise and len(ids) and task.team.size == 1):

@@ -158,9 +158,7 @@ class MachineClassifier(
         self.duality_gap_ = solution.gap
         self.trace_ = solution.trace
 
-    def _warn_unless_proved(
-        self, solution: Certified, rounding: float = 0.0, asymmetry: float = 0.0
-    ) -> None:
+    def _warn_unless_proved(self, solution: Certified, rounding: float = 0.0, asymmetry: float = 0.0) -> None:
         """Warn if the solver did not converge, or if scores have errors above ``tol``.
 
         ``rounding`` is that of float64, ``asymmetry`` what they differ by between K(a, b) and K(b, a).

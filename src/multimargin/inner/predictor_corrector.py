@@ -150,10 +150,14 @@ class PairProblem(PredictorCorrector):
         return bool(light.max() * largest(float(root.max(initial=0.0))) <= eps)
 
     def _rounded(self) -> FloatArray:
-        """The point z with the weight of light pairs given to the heavy ones of the sample."""
+        """The point z with the weight of light pairs given to the heavy ones of the sample.
+
+        NaN if the weights of the sample underflow: then there is no such point.
+        """
         weight = np.where(self._heavy(), self.z, 0.0)
         total = np.bincount(self.of, weight)
-        return np.asarray(weight * (self.budget / total)[self.of])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(weight * (self.budget / total)[self.of])
 
 
 def step_length(x: FloatArray, dx: FloatArray) -> float:
