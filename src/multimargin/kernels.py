@@ -237,7 +237,7 @@ class Polynomial(_Scaled):
         return np.asarray(values)
 
     def diagonal(self, A: Data) -> FloatArray:
-        values = self._raw_diagonal(A)
+        values = self.raw_diagonal(A)
         if not self.normalize:
             return values
         with np.errstate(over="ignore", invalid="ignore"):  # NaN if a value overflows
@@ -245,10 +245,11 @@ class Polynomial(_Scaled):
 
     def scale(self, A: Data) -> FloatArray:
         """Return 1/√K(a, a) of the unnormalised kernel, or 0 if K(a, a) is not positive or not normal."""
-        raw = self._raw_diagonal(A)
+        raw = self.raw_diagonal(A)
         return np.where(raw >= _NORMAL, 1 / np.sqrt(np.maximum(raw, _NORMAL)), 0.0)
 
-    def _raw_diagonal(self, A: Data) -> FloatArray:
+    def raw_diagonal(self, A: Data) -> FloatArray:
+        """Return K(a, a) before it is normalised."""
         with np.errstate(over="ignore"):  # engines look at the result
             return np.asarray((self._gamma * sqnorms(A) + self.coef0) ** self.degree)
 

@@ -207,7 +207,7 @@ def test_a_precomputed_matrix_larger_than_the_cache(bias):
         lambda K: K + 1j,
         lambda K: K.astype(str),
         lambda K: K.astype(str).astype(object) + "?",
-        lambda K: np.full(K.shape, None),
+        lambda K: np.full(K.shape, {}),
     ],
 )
 def test_values_that_are_no_real_numbers_are_refused(change):

@@ -89,11 +89,18 @@ def _norms_beyond_float32(truth):
 
 
 def _beyond_float32(truth):
-    """Whether a kernel value, the bias in it, or the ridge of MSVM2 is near the end of float32."""
+    """Whether a value, the bias, what values are divided by, or a ridge is near the end of float32."""
     largest = np.abs(truth.X).max() if truth.is_matrix else np.abs(truth.diagonal(truth.gamma)).max()
-    return (
-        bool(largest + truth.offset + 1 / truth.C[truth.kept].min() > 1e35) or truth.params["bias"] == "free"
-    )
+    if truth.normalised:
+        raw = truth.diagonal(truth.gamma, normalised=False)
+        largest = max(largest, raw.max(), (1 / raw[raw > 0]).max(initial=0))
+    ridge = 1 / truth.C[truth.kept].min()
+    return bool(largest + truth.offset + ridge > 1e35) or truth.params["bias"] == "free"
+
+
+def _costs_underflow(truth):
+    C = truth.C[truth.kept]
+    return bool(C.sum() < 1e-100 or C.max() / C.min() > 1e100)
 
 
 REFUSALS = (
@@ -106,7 +113,7 @@ REFUSALS = (
     (r"kernel overflows on some samples.* Scale the features", _overflows),
     (r"gave NaN or infinite values. Scale the features", _products_overflow),
     (r"Scores or objectives overflow float64", _products_overflow),
-    (r"squares of coefficients as small as that underflow", lambda truth: truth.C.sum() < 1e-100),
+    (r"float64 cannot hold what follows from costs from", _costs_underflow),
     (r"needs a positive semidefinite kernel", _indefinite),
     (r"is not symmetric", _asymmetric),
     (r"gamma='scale' is the inverse of the features' variance", _scale_fails),

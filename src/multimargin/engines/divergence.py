@@ -9,7 +9,7 @@ from .base import Task
 # The dual is at least -Σ_i C_i if the kernel is positive semidefinite; so many times less is no rounding,
 # whatever a bias adds.
 _FAR_BELOW = 1e12
-_TINY = 1e-100  # sum of costs whose squares are near the smallest float64
+_TINY = 1e-100  # a cost, or its share of the largest, whose square is near the smallest float64
 
 
 def check_dual(task: Task, dual: float, total_cost: float) -> None:
@@ -17,10 +17,15 @@ def check_dual(task: Task, dual: float, total_cost: float) -> None:
     unbounded = task.problem.feasible_set == "cone"
     if math.isfinite(dual) and not (unbounded and dual < -_FAR_BELOW * total_cost):
         return
-    if unbounded and total_cost < _TINY:
+    least, most = (
+        -task.team.max(-float(task.C.min(initial=math.inf))),
+        task.team.max(float(task.C.max(initial=0.0))),
+    )
+    if unbounded and (most < _TINY or least < _TINY * most):
         raise ValueError(
-            f"The costs of all samples together are {total_cost:.2g}: squares of coefficients as small as "
-            "that underflow float64. Take a larger C, or larger weights."
+            f"machine={task.problem.name!r} divides coefficients by costs, and float64 cannot hold what "
+            f"follows from costs from {least:.2g} to {most:.2g} (C times weights). Take a larger C, or weights "
+            "that differ less."
         )
     if unbounded:
         raise ValueError(

@@ -84,7 +84,7 @@ class CpuEngine(Engine):
         options = self.options
         self.task = task
         self.diagonal = exact_diagonal(task, self._own_diagonal)
-        check_range(self.diagonal, self.values.dtype, self.team)
+        check_range(task, self.diagonal, self.values.dtype)
         if self.guests is not None:
             self.guests.diagonal = self.diagonal
         costs = SolvedCosts(task, self.diagonal)
