@@ -169,7 +169,13 @@ def _kernel(number, rng, rows):
         "working_set_size": pick(rng, ("auto",) * 6 + (2, 17)),
         **_shared(rng, rows.y),
     }
-    hard = rows.weight is not None or params["C"] > 1e6 or params["engine"] == "numpy" or solver != "auto"
+    hard = (
+        params["dtype"] == "float32"
+        or rows.weight is not None
+        or params["C"] > 1e6
+        or params["engine"] == "numpy"
+        or solver != "auto"
+    )
     if hard:  # may take hours
         params["time_limit"] = params["time_limit"] or LIMITS[-1]
     lie, kind = None, rng.random()

@@ -64,7 +64,7 @@ def _scale_fails(truth):
 
 def _costs_fail(truth):
     C = truth.C[truth.kept]
-    return bool(C.min() < 1e-307 or C.sum() > HUGE)
+    return bool(C.min() < 1.01e-302 or C.sum() > HUGE)
 
 
 def _one_class(truth):

@@ -24,8 +24,8 @@ def check_dual(task: Task, dual: float, total_cost: float) -> None:
     if unbounded and (most < _TINY or least < _TINY * most):
         raise ValueError(
             f"machine={task.problem.name!r} divides coefficients by costs, and float64 cannot hold what "
-            f"follows from costs from {least:.2g} to {most:.2g} (C times weights). Take a larger C, or weights "
-            "that differ less."
+            f"follows from costs from {least:.2g} to {most:.2g} (C times weights). Take a larger C, or "
+            "weights that differ less."
         )
     if unbounded:
         raise ValueError(
