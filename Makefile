@@ -15,7 +15,7 @@ TOOLS := $(VENV)/.tools-ready
 PACKAGE := $(VENV)/.package-installed
 SOURCES := $(shell find src -type f -not -path '*/__pycache__/*') CMakeLists.txt pyproject.toml README.md LICENSE
 
-.PHONY: demo test test-fast test-cluster bench bench-linear bench-machines bench-binary bench-mpi papers peers regression fuzz lint format docs benchmarks-page wheels variants clean
+.PHONY: demo test test-fast test-cluster bench bench-linear bench-machines bench-binary bench-mpi papers peers regression fuzz torture lint format docs benchmarks-page wheels variants clean
 
 demo: $(PACKAGE)
 	@echo "Training on handwritten digits ..."
@@ -66,6 +66,10 @@ peers: $(PACKAGE)
 fuzz: $(PACKAGE)
 	$(BIN)/python tests/files/fuzz.py --inputs $(or $(INPUTS),1000000) --first $(or $(FIRST),0)
 	$(BIN)/python tests/native/fuzz_bindings.py --inputs $(or $(INPUTS),1000000) --first $(or $(FIRST),0)
+
+# A thousand adversarial fits, each in a process of its own; CASES=number, FIRST=number, and OPTIONS="--show NUMBER".
+torture: $(PACKAGE)
+	$(BIN)/python tests/torture/run.py --cases $(or $(CASES),1000) --first $(or $(FIRST),0) $(OPTIONS)
 
 # BASE=commit and HEAD=commit name other commits than 1067630 and the working tree; OPTIONS=--counts and the like.
 regression: $(PACKAGE)

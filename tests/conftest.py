@@ -32,6 +32,11 @@ settings.load_profile("multimargin")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a background shell sets it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
+def pytest_addoption(parser):
+    parser.addoption("--torture", metavar="CASES", help="of tests/torture: all, a number, or 100-199")
+
+
 REFERENCE = Path(__file__).parent / "reference" / "tiny_optima.json"
 
 

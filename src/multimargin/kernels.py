@@ -34,6 +34,8 @@ from .system.typing import Data, FloatArray, IntArray
 __all__ = ["RBF", "CallableKernel", "Kernel", "Laplacian", "Linear", "Polynomial", "Precomputed", "Sigmoid"]
 
 Gamma = float | str
+_MOST_DEGREE = 2**31 - 1  # of a polynomial: what native code can hold
+_NORMAL = np.finfo(np.float64).tiny  # smaller positive numbers have lost digits
 _DIAGONAL_ROWS = 16  # of a callable's diagonal at a time: few calls, and few values beside the diagonal
 
 
@@ -221,26 +223,33 @@ class Polynomial(_Scaled):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.degree, Integral) or self.degree < 0:
-            raise ValueError(f"degree must be an integer >= 0, got {self.degree!r}.")
+        if not isinstance(self.degree, Integral) or not 0 <= self.degree <= _MOST_DEGREE:
+            raise ValueError(
+                f"degree must be an integer >= 0, and at most {_MOST_DEGREE}, got {self.degree!r}."
+            )
         _check_coef0(self.coef0)
 
     def between(self, A: Data, B: Data) -> FloatArray:
-        values = (self._gamma * dots(A, B) + self.coef0) ** self.degree
-        if self.normalize:
-            values *= self.scale(A)[:, None] * self.scale(B)
+        with np.errstate(over="ignore", invalid="ignore"):  # engines look at the result
+            values = (self._gamma * dots(A, B) + self.coef0) ** self.degree
+            if self.normalize:
+                values *= self.scale(A)[:, None] * self.scale(B)
         return np.asarray(values)
 
     def diagonal(self, A: Data) -> FloatArray:
-        values = self._raw_diagonal(A)
-        return np.asarray(values * self.scale(A) ** 2 if self.normalize else values)
+        values = self.raw_diagonal(A)
+        if not self.normalize:
+            return values
+        with np.errstate(over="ignore", invalid="ignore"):  # NaN if a value overflows
+            return np.where(values >= _NORMAL, values / np.maximum(values, _NORMAL), 0.0)
 
     def scale(self, A: Data) -> FloatArray:
-        """Return 1/√K(a, a) of the unnormalised kernel, or 0 if K(a, a) is not positive."""
-        raw = self._raw_diagonal(A)
-        return np.where(raw > 0, 1 / np.sqrt(np.where(raw > 0, raw, 1.0)), 0.0)
+        """Return 1/√K(a, a) of the unnormalised kernel, or 0 if K(a, a) is not positive or not normal."""
+        raw = self.raw_diagonal(A)
+        return np.where(raw >= _NORMAL, 1 / np.sqrt(np.maximum(raw, _NORMAL)), 0.0)
 
-    def _raw_diagonal(self, A: Data) -> FloatArray:
+    def raw_diagonal(self, A: Data) -> FloatArray:
+        """Return K(a, a) before it is normalised."""
         with np.errstate(over="ignore"):  # engines look at the result
             return np.asarray((self._gamma * sqnorms(A) + self.coef0) ** self.degree)
 
@@ -348,7 +357,7 @@ class CallableKernel(Kernel):
         expected = (A.shape[0], B.shape[0])
         if 0 in expected:  # a process without samples, of which the function need not know
             return np.empty(expected)
-        values = np.asarray(dense(self.func(floating(A), floating(B))), dtype=np.float64)
+        values = _real(dense(self.func(floating(A), floating(B))))
         if values.shape != expected:
             raise ValueError(
                 f"The kernel callable returned an array of shape {values.shape} for inputs of "
@@ -366,6 +375,19 @@ class CallableKernel(Kernel):
     def diagonal(self, A: Data) -> FloatArray:
         parts = (A[first : first + _DIAGONAL_ROWS] for first in range(0, A.shape[0], _DIAGONAL_ROWS))
         return np.concatenate([self.whole(part).diagonal() for part in parts] or [np.empty(0)])
+
+
+def _real(values: np.ndarray) -> FloatArray:
+    """What a kernel function returned, in float64."""
+    if values.dtype.kind in "biufO":
+        try:
+            return values.astype(np.float64, copy=False)
+        except (TypeError, ValueError):
+            pass
+    raise ValueError(
+        f"The kernel callable returned values that are no real numbers, of type {values.dtype}; it must "
+        "return an array of real numbers."
+    )
 
 
 _NAMED: dict[str, tuple[type[Kernel], tuple[str, ...]]] = {  # with the parameters that each has

@@ -166,6 +166,14 @@ class Certified:
     gap: float
     trace: Trace = field(repr=False)
 
+    def check(self) -> None:
+        """Raise ``ValueError`` unless all numbers of the certificate are finite."""
+        if not all(map(math.isfinite, (self.violation, self.primal, self.dual, self.gap))):
+            raise ValueError(
+                "Scores or objectives overflow float64. Scale the features or kernel values, or take a "
+                "smaller C."
+            )
+
     def judge_gap(self) -> None:
         """Say in the status if every sample meets ``tol`` and the gap is large nevertheless."""
         if self.status is Status.CONVERGED and relative_gap(self.gap, self.primal) > LARGE_GAP:

@@ -196,3 +196,73 @@ def test_a_certificate_that_rounding_spoils_is_no_proof():
     exact = wide @ (wide[model.support_].T @ model.dual_coef_) + model.intercept_
     assert np.abs(exact[:, 0] - model.decision_function(x + 3e5)).max() > 1e-3
     model.fit(x, y)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_kernel_values_beyond_float32_are_refused_in_float32(dtype):
+    X, y = data(150, 3, 4)
+    model = KernelSVC(kernel="linear", dtype=dtype, bias="none")
+    if dtype == "float32":
+        with pytest.raises(ValueError, match=r"dtype='float32' holds numbers up to .* Use dtype='auto'"):
+            model.fit(X * 1e25, y)
+    else:
+        y = (X[:, 0] > 0).astype(int)
+        assert model.fit(X[:, :1] * 1e25 + 1e25 * np.sign(X[:, :1]), y).status_.converged
+
+
+def test_a_ridge_beyond_float32_is_refused_in_float32():
+    X, y = data(60, 3, 4)
+    with pytest.raises(ValueError, match=r"dtype='float32' holds .* the machine's ridge, .* go up to"):
+        KernelSVC("msvm2", C=1e-60, gamma=0.25, dtype="float32").fit(X, y)
+
+
+def test_auto_takes_float64_for_a_ridge_beyond_float32():
+    X, y = data(1500, 3, 4)
+    model = KernelSVC("msvm2", C=1e-60, gamma=0.25).fit(X, y)
+    assert model.trace_.info["row_dtype"] == "float64"
+
+
+def test_a_matrix_that_is_a_little_asymmetric_proves_less_with_a_large_cost():
+    """A fit reads rows of the matrix, and a prediction columns: with coefficients of 1e6 that shows."""
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(90, 4)), rng.integers(2, size=90)
+    K = Z @ Z.T
+    off = K * (1 + 1e-8 * np.triu(rng.normal(size=(90, 90)), 1))
+    KernelSVC("c-svc", kernel="precomputed").fit(off, y)
+    with pytest.warns(
+        ConvergenceWarning, match=r"differ so much that the scores do .* Give \(K \+ K\.T\) / 2"
+    ):
+        KernelSVC("c-svc", kernel="precomputed", C=1e5, time_limit=10).fit(off, y)
+
+
+def test_a_normalised_kernel_of_values_beyond_float32_is_refused_in_float32():
+    X, y = data(150, 3, 4)
+    kernel = kernels.Polynomial(gamma=1.0, degree=2, coef0=1.0, normalize=True)
+    with pytest.raises(ValueError, match=r"dtype='float32' holds .* what they are divided by go up to"):
+        KernelSVC(kernel=kernel, dtype="float32").fit(X * 1e20, y)
+    model = KernelSVC(kernel=kernel, bias="none").fit(X * 1e20, y)
+    K = kernel_matrix("poly", X * 1e20, gamma=1.0, degree=2, coef0=1.0, normalize=True)
+    audit(model, K, y, 1.0, tol=1e-3)
+
+
+@pytest.mark.parametrize("machine", ["crammer-singer", "weston-watkins"])
+def test_values_that_overflow_together_are_refused(machine):
+    """Each value is a number, but their sum with coefficients is none: the certificate was not finite."""
+    K = np.array([[1.0, 1e308, 0.0], [1e308, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    model = KernelSVC(machine, kernel="precomputed", C=1.0, time_limit=1.0)
+    with pytest.raises(ValueError, match="Scores or objectives overflow float64"):
+        model.fit(K, [0, 1, 1])
+
+
+@pytest.mark.parametrize("weight", [1e-300, 1e-150])
+def test_costs_of_all_sizes_are_not_blamed_on_the_kernel(weight):
+    """The identity is positive semidefinite, but the message said that it was not."""
+    y, weights = np.arange(90) % 3, np.ones(90)
+    weights[4] = weight
+    model = KernelSVC("msvm2", C=1e100, kernel="precomputed", bias="free", solver="dasmc", time_limit=1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        try:
+            model.fit(np.eye(90), y, sample_weight=weights)
+        except ValueError as error:
+            assert "float64 cannot hold what follows from costs from" in str(error)

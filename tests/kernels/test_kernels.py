@@ -229,3 +229,17 @@ def test_exp_over_its_whole_range(core):
         squares = dense(A.astype(dtype))[:, 0] ** 2
         np.testing.assert_allclose(out[0], np.exp(-squares), rtol=tolerance, atol=2e-38)
         assert (out >= 0).all()
+
+
+def test_a_degree_that_native_code_cannot_hold_is_refused():
+    with pytest.raises(ValueError, match="degree must be an integer >= 0, and at most 2147483647"):
+        kernels.Polynomial(degree=2**31)
+    assert kernels.Polynomial(degree=2**31 - 1).degree == 2**31 - 1
+
+
+def test_normalised_values_of_tiny_and_huge_samples():
+    kernel = kernels.Polynomial(gamma=1.0, degree=2, coef0=0.0, normalize=True)
+    X = np.array([[1e-76], [1e-77], [1e-78], [0.0], [1e76]])
+    np.testing.assert_array_equal(kernel.diagonal(X), [1, 0, 0, 0, 1])  # the square of a square is not normal
+    np.testing.assert_allclose(np.diag(kernel.between(X, X)), [1, 0, 0, 0, 1])
+    assert np.isnan(kernel.diagonal(np.array([[1e100]]))).all()

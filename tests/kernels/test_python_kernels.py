@@ -199,3 +199,21 @@ def test_a_precomputed_matrix_larger_than_the_cache(bias):
     model = KernelSVC(kernel="precomputed", cache_size=0.1, bias=bias).fit(K, y)
     audit(model, K + (bias == "regularized"), y, 1.0, tol=1e-3)
     assert np.abs(model.decision_function(K) - (K @ full_alpha(model, 600) + model.intercept_)).max() < 1e-9
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda K: K + 1j,
+        lambda K: K.astype(str),
+        lambda K: K.astype(str).astype(object) + "?",
+        lambda K: np.full(K.shape, {}),
+    ],
+)
+def test_values_that_are_no_real_numbers_are_refused(change):
+    """The imaginary part was dropped with a warning, and text was read as numbers."""
+    X, y = np.arange(12.0).reshape(6, 2), np.arange(6) % 2
+    with pytest.raises(
+        ValueError, match=r"kernel callable returned values that are no real numbers, of type"
+    ):
+        KernelSVC(kernel=lambda A, B: change(A @ B.T)).fit(X, y)

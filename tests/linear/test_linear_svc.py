@@ -392,3 +392,20 @@ def test_kernel_matrix_of_the_oracle_is_the_linear_one(iris):
     """The audit's kernel is written out here; the oracle's own must agree."""
     X, _ = iris
     np.testing.assert_allclose(X @ X.T + 1.0, kernel_matrix("linear", X, offset=1.0), atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["auto", "float32"])
+@pytest.mark.parametrize("machine", ["crammer-singer", "weston-watkins", "one-vs-rest"])
+def test_features_whose_products_float32_cannot_hold(machine, dtype):
+    """Scores were NaN in float32, and the pass after that failed by an argument that was NaN."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    X = (rng.normal(size=(60, 4)) + 2.0 * rng.normal(size=(3, 4))[y]) * 1e60
+    model = LinearSVC(machine, dtype=dtype, fit_intercept=False)
+    if dtype == "float32":
+        with pytest.raises(ValueError, match=r"dtype='float32' cannot hold scores of samples of norm \d"):
+            model.fit(X, y)
+    else:
+        with unfinished():  # C |x|² is 1e120, too much for boxes
+            model.fit(X, y)
+        audit_linear(model, X, y, 1.0, tol=None if machine == "one-vs-rest" else 1e-3)

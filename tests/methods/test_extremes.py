@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import audit
+from helpers import audit, unfinished
 from oracle import kernel_matrix
 
 from multimargin import Decomposition, KernelSVC
@@ -53,3 +53,44 @@ def test_a_working_set_of_one_sample_is_refused_if_samples_move_in_pairs():
     X, y = blobs(20, 2)
     with pytest.raises(ValueError, match="working_set_size must be at least 2, got 1"):
         KernelSVC("c-svc", working_set_size=1).fit(X, y)
+
+
+@pytest.mark.parametrize("engine", ["cpu", "numpy"])
+@pytest.mark.parametrize("share", [1e-8, 1e-12, 1e-300])
+def test_a_class_that_costs_next_to_nothing_leaves_the_bias_a_number(engine, share):
+    """No sample can shrink then, by the tolerance of its own cost, and the bias was infinite."""
+    X = np.array([[0.0], [1.0]])
+    model = KernelSVC("c-svc", gamma=1.0, class_weight={0: share, 1: 1.0}, engine=engine).fit(X, [0, 1])
+    assert model.status_.converged
+    audit(model, kernel_matrix("rbf", X, gamma=1.0), np.array([0, 1]), np.array([share, 1.0]), tol=1e-3)
+
+
+@pytest.mark.parametrize("solver", ["auto", "svm-light"])
+def test_costs_that_are_raised_keep_the_class_sums_at_zero(solver):
+    """Samples that reached their true cost stayed there while the others grew, and the sum was lost."""
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(90, 4)), (rng.random(90) < 0.35).astype(int)
+    model = KernelSVC("c-svc", C=3e6, kernel="linear", solver=solver, time_limit=20).fit(Z, y)
+    assert abs(model.dual_coef_.sum()) <= 1e-9 * 3e6 * 90
+    assert np.abs(model.dual_coef_).max() == 3e6  # some samples did reach it
+
+
+@pytest.mark.parametrize("solver", ["auto", "vpdt"])
+def test_costs_are_raised_as_often_as_it_takes(solver):
+    """Fifty times ten was not enough for C = 1e100, and the run ended without a proof."""
+    model = KernelSVC("c-svc", C=1e100, gamma=1.0, solver=solver, working_set_size=2)
+    with unfinished():
+        model.fit(np.ones((2, 1)), [0, 1])
+    np.testing.assert_array_equal(model.dual_coef_, [[-1e100], [1e100]])
+    assert model.status_.converged
+
+
+@pytest.mark.parametrize("solver", ["auto", "dasmc"])
+def test_a_large_optimum_is_no_indefinite_kernel(solver):
+    """K = 1 and mixed labels: the dual is about -C n, far below what capped costs allow."""
+    X, y = blobs(20, 2)
+    model = KernelSVC("msvm2", C=1e100, kernel="poly", degree=0, bias="none", solver=solver, time_limit=0.5)
+    with unfinished():
+        model.fit(X, y)
+    assert model.dual_objective_ < 0
+    assert np.isfinite(model.primal_objective_)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ..kernels import Kernel
+from ..kernels import Kernel, Polynomial
 from ..system.shard import Shard
 from ..system.team import Team
 from ..system.typing import Data, FloatArray
 from ..system.warn import warn_user
 from .base import Task
 
+FLOAT32_LARGEST = 1e37  # kernel values in float32: a few of them must have a sum
 TINY_DIAGONAL = 1e-12  # K_ii is at least this share of the largest, unless it is zero
 
 
@@ -40,6 +43,28 @@ def _checked(values: FloatArray, team: Team) -> FloatArray:
             "change the kernel's parameters."
         )
     return values
+
+
+def check_range(task: Task, diagonal: FloatArray, dtype: np.dtype[Any]) -> None:
+    """Raise if float32 is the type of kernel values, and cannot hold the diagonal, and so not them either.
+
+    A normalised kernel is computed from values that are not.
+    """
+    kernel, team = task.kernel, task.team
+    if dtype != np.float32:
+        return
+    largest = float(diagonal.max(initial=0.0))
+    if isinstance(kernel, Polynomial) and kernel.normalize:
+        raw = kernel.raw_diagonal(task.X)
+        with np.errstate(divide="ignore", over="ignore"):
+            largest = max(largest, float(raw.max(initial=0.0)), float((1.0 / raw[raw > 0]).max(initial=0.0)))
+    largest = team.max(largest)
+    if largest > FLOAT32_LARGEST:
+        raise ValueError(
+            f"dtype='float32' holds numbers up to {np.finfo(np.float32).max:.2g}, but kernel values, with "
+            f"the bias and the machine's ridge, or what they are divided by go up to {largest:.2g}. Use "
+            "dtype='auto' or 'float64', or scale the features."
+        )
 
 
 def exact_diagonal(task: Task, values: FloatArray) -> FloatArray:

@@ -187,7 +187,7 @@ class ReferenceEngine(Engine):
         if ridge is not None:
             change[W] += ridge[W, None] * delta
         self.dual += float(np.vdot(self.G[W] + 0.5 * change[W], delta))
-        check_dual(self.task, self.dual, self.total_cost)
+        check_dual(self.task, self.dual, self.costs.asked_total)
         self.G += change
         self.alpha[W] = alpha[moved]
         self._rows_computed += len(W)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..system.arithmetic import as_float64
 from ..system.shard import Shard
 from ..system.typing import FloatArray, IntArray
 from .base import Task
+
+_ROWS = 512  # of a kernel matrix that are compared with its columns at a time
 
 
 def score_rounding(task: Task, ids: IntArray, coef: FloatArray) -> float:
@@ -27,3 +30,20 @@ def score_rounding(task: Task, ids: IntArray, coef: FloatArray) -> float:
     spread = np.sqrt(team.sum((diagonal[:, None] * np.square(coef[places])).sum(axis=0)).max())
     largest = team.max(float(diagonal.max(initial=0.0)))
     return float(np.finfo(np.float64).eps * np.sqrt(largest) * spread)
+
+
+def score_asymmetry(task: Task, ids: IntArray, coef: FloatArray) -> float:
+    """How much the scores of the support vectors differ between a matrix of kernel values and its transpose.
+
+    A fit reads rows of the matrix, and a prediction reads columns. It is 0 for other kernels, and on several
+    processes, which do not hold both.
+    """
+    kernel, X = task.kernel, task.X
+    if not (kernel.pairwise and len(ids) and task.team.size == 1):
+        return 0.0
+    among, worst = X[ids][:, ids], 0.0
+    for first in range(0, len(ids), _ROWS):
+        rows = slice(first, first + _ROWS)
+        difference = as_float64(among[rows]) - as_float64(among[:, rows]).T
+        worst = max(worst, float(np.abs(difference @ coef).max()))
+    return worst

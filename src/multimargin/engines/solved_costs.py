@@ -33,6 +33,7 @@ class SolvedCosts:
         if self.team.max(float(task.C.max(initial=0.0))) > _LARGE * unit:
             start = 0.0 if task.start is None else float(np.abs(task.start[1]).max(initial=0.0))
             self._cap = max(_FIRST * unit, 2.0 * self.team.max(start) / _NEAR)
+        self.asked_total = float(self.team.sum(task.C.sum()))  # bounds the dual: no ridge is capped
         self._apply()
 
     def _apply(self) -> None:

@@ -138,8 +138,10 @@ class MachineClassifier(
             observers.append(SklearnCallbacks(self, context, X, y, now, team))
         if context is not None:
             context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        with progress or nullcontext():
+        # A number that overflows is no warning: ``Certified.check`` finds what follows from it.
+        with progress or nullcontext(), np.errstate(over="ignore", invalid="ignore"):
             solution = run(Monitor(max_iter, self.time_limit, observers))
+            solution.check()
             solution.judge_gap()
             if progress is not None:
                 progress.finish(solution)
@@ -156,10 +158,20 @@ class MachineClassifier(
         self.duality_gap_ = solution.gap
         self.trace_ = solution.trace
 
-    def _warn_unless_proved(self, solution: Certified, rounding: float = 0.0) -> None:
-        """Warn if the solver did not converge, or if scores have errors of ``rounding``, above ``tol``."""
+    def _warn_unless_proved(self, solution: Certified, rounding: float = 0.0, asymmetry: float = 0.0) -> None:
+        """Warn if the solver did not converge, or if scores have errors above ``tol``.
+
+        ``rounding`` is that of float64, ``asymmetry`` what they differ by between K(a, b) and K(b, a).
+        """
         name = type(self).__name__
-        if rounding > self.tol:
+        if asymmetry > self.tol:
+            warn_user(
+                f"{name} cannot prove its result to tol = {self.tol:g}: K(a, b) and K(b, a) of the kernel "
+                f"matrix differ so much that the scores do by about {asymmetry:.2g}. Give (K + K.T) / 2. It "
+                f"{solution}",
+                ConvergenceWarning,
+            )
+        elif rounding > self.tol:
             warn_user(
                 f"{name} cannot prove its result to tol = {self.tol:g}: the kernel's values are so large "
                 f"that float64 rounds the scores by about {rounding:.2g}. Centre or scale the features. It "

@@ -10,6 +10,8 @@ import numpy as np
 from ..system.team import SOLO, Team
 from ..system.typing import FloatArray, LabelArray
 
+_LEAST = 1e-302  # a cost; a small share of it must still be a normal number
+
 
 def check_weights(sample_weight: Any, n: int) -> FloatArray:
     """Return the sample weights as an array, ones if None."""
@@ -84,10 +86,10 @@ def sample_costs(C: float, factors: FloatArray, y: LabelArray, weight: FloatArra
     with np.errstate(over="ignore", under="ignore"):
         costs = np.asarray(float(C) * (factors[y] * weight), dtype=np.float64)
         total = costs.sum()
-    if not (np.isfinite(total) and (costs > 0).all()):
+    if not (np.isfinite(total) and (costs >= _LEAST).all()):
         raise ValueError(
-            "C times class_weight times sample_weight must be a positive number that float64 can hold, but "
-            f"it is between {costs.min():.3g} and {costs.max():.3g}: C is {C:g}, class weights go up to "
-            f"{factors.max():.3g}, sample weights from {weight.min():.3g} to {weight.max():.3g}."
+            f"C times class_weight times sample_weight must be at least {_LEAST:g}, and float64 must hold "
+            f"its sum, but it is between {costs.min():.3g} and {costs.max():.3g}: C is {C:g}, class weights "
+            f"go up to {factors.max():.3g}, sample weights from {weight.min():.3g} to {weight.max():.3g}."
         )
     return costs

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..engines import CpuEngine, Mpi, Setting, find_engine
-from ..engines.rounding import score_rounding
+from ..engines.rounding import score_asymmetry, score_rounding
 from ..kernels import Kernel
 from ..run.fingerprint import fingerprint
 from ..selection.fits import Fitted, KernelFits
@@ -137,5 +137,6 @@ def fitted_model(
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(like, name):
             setattr(svc, name, getattr(like, name))
-    svc._warn_unless_proved(solution, score_rounding(task, solution.support, solution.coef))
+    point = task, solution.support, solution.coef
+    svc._warn_unless_proved(solution, score_rounding(*point), score_asymmetry(*point))
     return svc

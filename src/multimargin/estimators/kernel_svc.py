@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from ..engines import Mpi, Scorer
 from ..engines.mpi.data import own_rows
-from ..engines.rounding import score_rounding
+from ..engines.rounding import score_asymmetry, score_rounding
 from ..kernels import Kernel
 from ..methods.decomposition import Decomposition
 from ..solution import TraceRow
@@ -47,7 +47,7 @@ class KernelSVC(LabelNoiseMixin, KernelFit):
         "linear", "rbf", "poly", "sigmoid", "laplacian", "precomputed", a function of two sample arrays
         that returns their matrix of values, or an object from :mod:`multimargin.kernels`.
     degree : int, default=3
-        Degree of "poly".
+        Degree of "poly", at most 2³¹ - 1.
     gamma : {"scale", "auto"} or float, default="scale"
         Coefficient of "rbf", "poly", "sigmoid" and "laplacian": 1 / (n_features · X.var()),
         1 / n_features, or the number given. The variance counts a row of weight 2 twice; ``SVC`` counts it
@@ -87,8 +87,8 @@ class KernelSVC(LabelNoiseMixin, KernelFit):
     class_weight : dict, "balanced" or None, default=None
         Factors of ``C`` for each class; 1 for a label that is not in the dict. "balanced" makes the total
         cost of all classes equal. It counts a row of weight 2 twice; ``SVC`` counts it once.
-    engine : {"auto", "cpu", "numpy", "mpi"} or Mpi, default="auto"
-        What does the work: "cpu" is native and threaded; "numpy" is the plain specification, which is slow,
+    engine : {"auto", "cpu", "cuda", "numpy", "mpi"} or Mpi, default="auto"
+        What does the work: "cpu" is native and threaded; "cuda" is one NVIDIA GPU; "numpy" is the plain specification, which is slow,
         keeps no kernel rows but a small matrix, and always looks at all samples. "mpi" is "cpu" in all
         processes that ``mpiexec`` has started, each with a part of the rows; an object
         :class:`multimargin.engines.Mpi` has its options. Prediction is native in any case, and needs no MPI.
@@ -284,9 +284,10 @@ class KernelSVC(LabelNoiseMixin, KernelFit):
             attributes = model.of(solution) if made is None else made  # the engine's memory is free again
             self._store_model(attributes, setting.model == "all" or team.rank == 0)
             self._store_certificate(solution)
-            rounding = score_rounding(task, solution.support, solution.coef)
+            point = task, solution.support, solution.coef
+            doubts = score_rounding(*point), score_asymmetry(*point)
             if team.rank == 0:
-                self._warn_unless_proved(solution, rounding)
+                self._warn_unless_proved(solution, *doubts)
         return self
 
     def _store_model(self, attributes: dict[str, Any], complete: bool) -> None:

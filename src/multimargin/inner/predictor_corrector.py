@@ -140,6 +140,8 @@ class PairProblem(PredictorCorrector):
         |Σ_i K_ij z_ir| ≤ √K_jj Σ_i √K_ii z_ir.
         """
         heavy, root, largest = self._heavy(), np.sqrt(self.diagonal), self.team.max
+        if largest(float(not (np.bincount(self.of, np.where(heavy, self.z, 0.0)) > 0).all())):
+            return False  # the weights of some sample underflow
         if largest(float(self.slack[heavy].max(initial=0.0))) > eps:
             return False
         if largest(float(np.abs(self._residual()).max(initial=0.0))) > eps:
@@ -148,10 +150,14 @@ class PairProblem(PredictorCorrector):
         return bool(light.max() * largest(float(root.max(initial=0.0))) <= eps)
 
     def _rounded(self) -> FloatArray:
-        """The point z with the weight of light pairs given to the heavy ones of the sample."""
+        """The point z with the weight of light pairs given to the heavy ones of the sample.
+
+        NaN if the weights of the sample underflow: then there is no such point.
+        """
         weight = np.where(self._heavy(), self.z, 0.0)
         total = np.bincount(self.of, weight)
-        return np.asarray(weight * (self.budget / total)[self.of])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(weight * (self.budget / total)[self.of])
 
 
 def step_length(x: FloatArray, dx: FloatArray) -> float:

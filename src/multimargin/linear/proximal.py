@@ -96,7 +96,8 @@ class ProximalNewton:
 
     def largest_score(self, W: FloatArray, enough: float) -> float:
         """Largest |X W|, or a bound of it that is below ``enough`` or far above."""
-        bound = self.longest * float(np.sqrt((W**2).sum(axis=0).max()))
+        with np.errstate(over="ignore"):
+            bound = self.longest * float(np.sqrt((W**2).sum(axis=0).max()))
         if not enough < bound <= _LOOSE * enough:
             return bound
         d = self.X.shape[1]

@@ -195,6 +195,8 @@ def _descend(fit: LinearFit, goal: Goal, monitor: Monitor, finish: Finish, best:
         found = fit.run_pass(
             over_all=plan.over_all, threshold=plan.threshold, relax=plan.relax, margin=plan.margin
         )
+        if not math.isfinite(found.violation + found.total):  # the weights cannot hold what the scores need
+            return Status.STALLED
         if plan.over_all:
             fit.check_threads()
         done = (plan.over_all and found.violation <= goal.violation) or goal.seems_met(found)

@@ -33,7 +33,8 @@ class StagedFit:
         self.fit = LinearFit(data, options)
         norms, team = self.fit.problem.norms(), data.team
         step = 1 if self.fit.alone else -(-self.fit.n // _SAMPLE)
-        with np.errstate(divide="ignore"):  # about the size of α_i; most samples' costs keep their ratios
+        # About the size of α_i; most samples' costs keep their ratios.
+        with np.errstate(divide="ignore", over="ignore"):
             self._unit = 1.0 / np.maximum(np.median(team.join(norms[::step])), norms / _SIMILAR)
 
     def solve(self, monitor: Monitor, *, keep_interrupted: bool = False) -> LinearSolution:

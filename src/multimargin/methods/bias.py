@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _WEIGHT = 0.1  # ρ, of the mean K_ii: small, so that the blocks stay well conditioned
 _FEW, _WEIGHT_OF_FEW = 512, 1.0  # the same for few samples: blocks cost little, a larger ρ takes fewer steps
 _FIRST_BIAS = 2.0  # ρ is at least what makes a bias of this size in one round if all samples are bounded
+_LOST = 1e-10  # of Σ_i C_i: class sums of a balanced point that are more than rounding
 _MOST_STEPS = 500  # of b
 _FALLS = 0.9  # share of the smallest violation so far below which it counts as smaller
 _PATIENCE = 10  # steps of b without a smaller violation, if it is at most tol or nothing moves
@@ -108,6 +109,8 @@ class Centred(NoBias):
         return self.prove(tol)
 
     def prove(self, tol: float) -> Certificate:
+        if np.abs(self.engine.sums()).max() > _LOST * self.engine.total_cost:
+            self.engine.zero_sums()  # the certificate takes this for granted
         self.engine.prove()
         self.engine.centre()
         left = tol - self.engine.certificate().violation

@@ -200,8 +200,9 @@ class Run:
             try:
                 most = math.inf if eps == self.tol else _EXTRA_ROUNDS
                 status = self.descend(scheme, eps, self.method.stop, self.method.leap, most)
-                if status is Status.CONVERGED and self.engine.raise_costs():
-                    continue
+                while status is Status.CONVERGED and self.engine.raise_costs():
+                    scheme.start()  # samples that reached their true cost did not grow with the others
+                    status = self.descend(scheme, eps, self.method.stop, self.method.leap, most)
                 if status in (Status.CONVERGED, Status.STALLED):
                     status = self._finish_and_descend(scheme, eps, most, status)
                 proof = scheme.prove(self.tol)

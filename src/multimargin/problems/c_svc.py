@@ -19,6 +19,7 @@ which is half of the difference that LIBSVM bounds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -109,6 +110,8 @@ class CSvc(BoxProblem):
 
     def centre(self, rows: DualRows, team: Team = SOLO) -> float:
         up, down = _largest(self.pulls(rows), team)
+        if math.isinf(up) or math.isinf(down):  # no sample can grow, or none can shrink
+            return 0.0 if up == down else (up if math.isinf(down) else -down)
         return 0.5 * (up - down)
 
     def pairs(self, rows: DualRows, most: int, shard: Shard) -> tuple[IntArray, IntArray]:

@@ -31,7 +31,7 @@ from ..base import (
     needs_all,
 )
 from ..budget import Budget
-from ..diagonal import TINY_DIAGONAL, exact_diagonal
+from ..diagonal import TINY_DIAGONAL, check_range, exact_diagonal
 from ..solved_costs import SolvedCosts
 from .blocks import Blocks
 from .guests import Guests
@@ -84,6 +84,7 @@ class CpuEngine(Engine):
         options = self.options
         self.task = task
         self.diagonal = exact_diagonal(task, self._own_diagonal)
+        check_range(task, self.diagonal, self.values.dtype)
         if self.guests is not None:
             self.guests.diagonal = self.diagonal
         costs = SolvedCosts(task, self.diagonal)

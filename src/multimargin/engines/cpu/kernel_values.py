@@ -22,6 +22,7 @@ from ...system.shard import Shard
 from ...system.threads import blas_threads
 from ...system.typing import Data, FloatArray, IntArray
 from ..base import EngineOptions, Task
+from ..diagonal import FLOAT32_LARGEST
 from .guests import Guests
 from .layouts import Layout
 from .scores import LaidOutScorer, SupportScorer
@@ -54,12 +55,15 @@ def value_dtype(task: Task, options: EngineOptions, n: int) -> np.dtype[Any]:
     """The precision of kernel values, of ``n`` samples in all.
 
     "auto" keeps float64 rows if the whole kernel matrix is small, and for kernels of unbounded values or low
-    rank, which float32 rounding would make indefinite.
+    rank, which float32 rounding would make indefinite. The ridge of a machine with tiny costs is out of the
+    range of float32.
     """
     if options.dtype != "auto":
         return np.dtype(options.dtype)
     bounded = task.kernel.native in ("rbf", "laplacian")
-    return np.dtype(np.float32 if bounded and n > WHOLE_SAMPLES else np.float64)
+    ridge = task.problem.ridge(task.C)
+    holds = task.team.max(0.0 if ridge is None else float(ridge.max(initial=0.0))) < FLOAT32_LARGEST
+    return np.dtype(np.float32 if bounded and holds and n > WHOLE_SAMPLES else np.float64)
 
 
 class KernelValues(ABC):

@@ -117,7 +117,7 @@ class Steps:
     def _change_dual(self, change: float) -> None:
         state = self.state
         state.dual += change
-        check_dual(state.task, state.dual, state.costs.total)
+        check_dual(state.task, state.dual, state.costs.asked_total)
 
     def _add_to_gradient(self, ids: IntArray, delta: FloatArray, keep: np.ndarray | None) -> None:
         """G += K[:, ids] delta."""

@@ -77,7 +77,7 @@ class CudaEngine(Engine):
             self.values = kernel_values(task)
         with self.profile.phase("gradient"):
             self.state = DeviceState(task, self.values, diagonal, self.costs)
-        check_dual(task, self.state.dual, self.costs.total)
+        check_dual(task, self.state.dual, self.costs.asked_total)
         self.diagonal = diagonal
 
     @staticmethod
@@ -241,7 +241,7 @@ class CudaEngine(Engine):
             self.state.add(ids, delta)
         else:
             self.state.refresh()
-        check_dual(self.task, self.state.dual, self.total_cost)
+        check_dual(self.task, self.state.dual, self.costs.asked_total)
 
     def _solve_on_host(self, W: IntArray, inner: InnerSolver, aim: Aim) -> Improvement:
         with self.profile.phase("kernel rows"):
