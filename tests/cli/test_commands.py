@@ -29,31 +29,6 @@ from multimargin.methods.table import METHODS, PARALLEL
 from multimargin.problems import PROBLEMS
 
 
-@pytest.fixture
-def run(capsys, tmp_path, monkeypatch):
-    """Run a command in an empty directory: exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words):
-        try:
-            code = main([str(word) for word in words])
-        except SystemExit as end:
-            code = end.code
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
-
-
-@pytest.fixture
-def digits(run):
-    X, y = load_digits(return_X_y=True)
-    X = X.astype(np.uint8)
-    datasets.save("train.libsvm", X[:600], y[:600])
-    datasets.save("test.libsvm", X[600:900], y[600:900])
-    return X, y
-
-
 # -- help and usage --------------------------------------------------------------------------------------
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(command, run):

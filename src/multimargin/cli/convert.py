@@ -47,7 +47,9 @@ def run(args: argparse.Namespace) -> int:
     rows = _slice(args.rows)
     for target in (args.out, args.labels_to):
         if target not in ("-", None):
-            check_target(target, "output file")
+            check_target(target, "output file", inputs=(args.data, args.labels))
+    if args.labels_to is not None and args.labels_to == args.out:
+        raise UsageError("--labels-to and OUT are the same file")
     data = files.load(args, args.data)
     X, y = data.X, data.y
     if args.scale is not None:

@@ -25,7 +25,9 @@ def run(args: argparse.Namespace) -> int:
     import os
 
     from .. import load
+    from .fitting import check_target
 
+    check_target(args.out, "output file", inputs=(args.model,))
     model, scaling = load(args.model), None
     if hasattr(model, "named_steps"):
         model, scaling = model[-1], model[0].scaling_

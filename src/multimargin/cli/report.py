@@ -24,16 +24,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run this command."""
-    from .. import load
     from . import data as files
     from .fitting import check_target
 
     out = args.out or f"{os.path.splitext(os.path.basename(args.model))[0]}.html"
-    check_target(out, "report")
-    model, scaling = load(args.model), None
+    check_target(out, "report", inputs=(args.model, args.data, args.labels))
+    model, scaling = files.model_of(args), None
     if hasattr(model, "named_steps"):
         model, scaling = model[-1], model[0].scaling_
-    data = files.load(args, args.data, features=int(model.n_features_in_))
+    data = files.load_for_model(args, int(model.n_features_in_))
     X, y = data.X, files.needed_labels(data)
     model.report(out, X if scaling is None else scaling.apply(X), y)
     if not args.quiet:
