@@ -18,6 +18,7 @@ from multimargin.cli.options import (
     KERNELS,
     MACHINES,
     SCALES,
+    SEARCH_OPTIONS,
     SOLVERS,
     SUBPROBLEMS,
 )
@@ -27,31 +28,6 @@ from multimargin.files.scaling import KINDS
 from multimargin.kernels import make_kernel
 from multimargin.methods.table import METHODS, PARALLEL
 from multimargin.problems import PROBLEMS
-
-
-@pytest.fixture
-def run(capsys, tmp_path, monkeypatch):
-    """Run a command in an empty directory: exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words):
-        try:
-            code = main([str(word) for word in words])
-        except SystemExit as end:
-            code = end.code
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
-
-
-@pytest.fixture
-def digits(run):
-    X, y = load_digits(return_X_y=True)
-    X = X.astype(np.uint8)
-    datasets.save("train.libsvm", X[:600], y[:600])
-    datasets.save("test.libsvm", X[600:900], y[600:900])
-    return X, y
 
 
 # -- help and usage --------------------------------------------------------------------------------------
@@ -66,7 +42,8 @@ def test_every_command_has_help(command, run):
 def test_the_top_help_names_every_command(run):
     code, out, _ = run("--help")
     assert code == 0
-    assert all(f"  {name}" in out for name in COMMANDS)
+    shown = {" ".join(line.split()) for line in out.splitlines()}  # each in one line
+    assert all(f"{name} {summary}" in shown for name, summary in COMMANDS.items())
     assert "130 interrupted" in out
     assert run() == (2, out, "")
     assert run("--version")[1].startswith("multimargin 0.")
@@ -102,6 +79,7 @@ def test_the_top_help_names_every_command(run):
         (["train", "demo:iris", "--one-based"], "--one-based is about data files"),
         (["tune", "demo:iris", "--linear", "--gamma", "1"], "--gamma is not for --linear"),
         (["tune", "demo:iris", "--linear", "--kernel", "rbf"], "--kernel is not for --linear"),
+        (["tune", "demo:iris", "--max-iter", "5"], "--max-iter is for a linear machine: add --linear"),
     ],
 )
 def test_usage_errors_have_code_2_and_one_clear_line(words, said, run):
@@ -173,6 +151,15 @@ def test_the_choices_are_those_of_the_package():
         make_kernel(kernel, degree=3, gamma=1.0, coef0=0.0)
     for name in SUBPROBLEMS:
         LinearSVC(subproblem=name)._check_params()
+
+
+def test_every_parameter_of_the_searches_is_an_option():
+    elsewhere = {"Cs", "gammas", "cv", "scoring", "refit", "drop", "calibration", "n_jobs", "checkpoint"}
+    elsewhere |= {"verbose", "on_interrupt", "engine"}
+    for search, kind in ((KernelSVCCV, "kernel"), (LinearSVCCV, "linear")):
+        parameters = set(inspect.signature(search).parameters) - elsewhere
+        own = {option.parameter for option in SEARCH_OPTIONS if kind in option.of} - {"C", "gamma"}
+        assert own == parameters
 
 
 def test_every_parameter_of_the_estimators_is_an_option():
@@ -313,6 +300,7 @@ def test_checkpoints_and_starts(digits, run):
 
 # -- the others ------------------------------------------------------------------------------------------
 def test_json_is_json(digits, run):
+    pytest.importorskip("onnx", reason="onnx is not installed")
     for words in (
         ["train", "train.libsvm"],
         ["info", "train.mm"],
@@ -323,6 +311,9 @@ def test_json_is_json(digits, run):
         ["info", "t.mm"],
         ["predict", "t.mm", "test.libsvm", "--proba"],
         ["bench", "train.libsvm", "--repeats", "1"],
+        ["report", "train.mm", "test.libsvm"],
+        ["convert", "train.libsvm", "train.npz"],
+        ["export", "train.mm", "train.onnx"],
     ):
         code, out, err = run(*words, "--json")
         assert code == 0, (words, err)
@@ -368,6 +359,10 @@ def test_the_linear_machine_is_tuned_too(digits, run):
     assert found.best_params_ == search.best_params_
     assert found.checkpoint is None
     np.testing.assert_allclose(found.decision_function(X), search.decision_function(X), rtol=1e-3, atol=1e-3)
+    more = ["--loss", "squared_hinge", "--machine", "one-vs-rest", "--no-intercept", "--max-iter", "2000"]
+    assert run("tune", "train.libsvm", "q.mm", *words[:3], *more, "-q")[0] == 0
+    best = load("q.mm").best_estimator_
+    assert (best.loss, best.fit_intercept, best.max_iter) == ("squared_hinge", False, 2000)
     code, out, _ = run("cv", "train.libsvm", "--linear", "--C", "0.001", "--folds", "3", "--json")
     assert code == 0
     assert json.loads(out)["mean"] == pytest.approx(search.cv_results_["mean_test_score"][1], abs=1e-3)

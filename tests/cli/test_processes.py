@@ -152,7 +152,8 @@ def test_a_terminal_shows_one_line_that_moves(folder):
 
 @posix
 def test_ctrl_c_ends_a_fit_with_130_and_keeps_the_old_model(folder):
-    (folder / "hard.mm").write_text("old")
+    assert run(folder, "train", "digits.libsvm", "hard.mm", "-q").returncode == 0
+    old = (folder / "hard.mm").read_bytes()
     terminal = Terminal(folder, *LONG)
     terminal.until("violation")
     os.write(terminal.handle, b"\x03")
@@ -161,7 +162,7 @@ def test_ctrl_c_ends_a_fit_with_130_and_keeps_the_old_model(folder):
     assert time.monotonic() - start < 20
     assert "interrupted" in terminal.text
     assert "Traceback" not in terminal.text
-    assert (folder / "hard.mm").read_text() == "old"
+    assert (folder / "hard.mm").read_bytes() == old
     assert not [name for name in os.listdir(folder) if name.endswith(".tmp")]
 
 
@@ -213,14 +214,17 @@ def test_a_signal_in_a_search_ends_it(folder):
 
 
 # -- several processes -----------------------------------------------------------------------------------
+def on_ranks(folder, *words):
+    """The command on two ranks."""
+    launch.need_mpi()
+    command = [*launch.mpiexec(), "-n", "2", *COMMAND, *words]
+    environment = launch.rank_environment()
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, timeout=100)
+
+
 @pytest.mark.parametrize("machine", [[], ["--linear", "--C", "0.0001"]])
 def test_mpiexec_trains_one_model(machine, folder):
-    launch.need_mpi()
-    words = ["train", "digits.libsvm", "m.mm", "--engine", "mpi", "--json", *machine]
-    command = [*launch.mpiexec(), "-n", "2", *COMMAND, *words]
-    done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, env=launch.rank_environment(), timeout=100
-    )
+    done = on_ranks(folder, "train", "digits.libsvm", "m.mm", "--engine", "mpi", "--json", *machine)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)  # one process has printed
     assert told["rows"] == 400
@@ -235,15 +239,29 @@ def test_mpiexec_trains_one_model(machine, folder):
 
 
 @pytest.mark.slow
-def test_an_error_of_ranks_is_one_line(folder):
-    launch.need_mpi()
-    command = [*launch.mpiexec(), "-n", "2", *COMMAND, "train", "none.libsvm", "--engine", "mpi"]
-    done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, env=launch.rank_environment(), timeout=100
-    )
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["none.libsvm"], "none.libsvm"),
+        (["digits.libsvm", "no/such/dir.mm"], "cannot be written"),  # which one of them notices
+        (["digits.libsvm", "digits.libsvm"], "is another file of this command"),
+        (["digits.libsvm", "--class-weight", "12=2"], "there is no class '12'"),
+    ],
+)
+def test_an_error_ends_all_ranks(words, said, folder):
+    done = on_ranks(folder, "train", *words, "--engine", "mpi")
     assert done.returncode != 0
     assert "Traceback" not in done.stderr
-    assert "none.libsvm" in done.stderr
+    assert said in done.stderr
+
+
+def test_weights_name_classes_of_any_rank(folder):
+    X, y = datasets.load(folder / "digits.libsvm")
+    order = np.argsort(y, kind="stable")  # so that each process has some of the classes
+    datasets.save(folder / "sorted.libsvm", X[order], y[order])
+    done = on_ranks(folder, "train", "sorted.libsvm", "m.mm", "--engine", "mpi", "-w0", "2", "-w9", "3", "-q")
+    assert done.returncode == 0, done.stderr
+    assert load(folder / "m.mm").class_weight == {0: 2.0, 9: 3.0}
 
 
 # -- what the README shows -------------------------------------------------------------------------------

@@ -220,6 +220,21 @@ def test_no_page_is_wider_than_the_window(browser, pages, name, width):
     assert browser.run("return document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize("name", ["many", "search"])
+@pytest.mark.parametrize("width", [320, 390])
+def test_captions_can_be_read_without_scrolling(browser, pages, name, width):
+    """Of tables that are wider than a phone."""
+    browser.open(pages[name][0], width=width)
+    script = """
+    const captions = [...document.querySelectorAll("caption > span")].map(e => e.getBoundingClientRect());
+    return captions.filter(box => box.width).map(box => [box.left, box.right]);"""
+    found = browser.run(script)
+    assert len(found) > 3
+    assert all(left >= 0 and right <= width for left, right in found)
+    wide = "return [...document.querySelectorAll('.scroll')].some(e => e.scrollWidth > e.clientWidth)"
+    assert browser.run(wide)
+
+
 def test_without_scripts_the_page_is_complete(browser, pages):
     browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:

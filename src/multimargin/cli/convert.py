@@ -11,9 +11,10 @@ Convert DATA to the format of OUT, which the end of its name says, or --to. Bund
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from .main import DONE, UsageError
-from .options import FORMATS, SCALES, add_data_options
+from .options import FORMATS, SCALES, add_data_options, add_output_options
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -29,15 +30,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--labels-to", metavar="FILE", help="write the labels to an .npy file of their own, as .npy data need"
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="show nothing but errors")
+    add_output_options(parser)
     parser.add_argument("--threads", dest="n_threads", type=int, metavar="N", help="threads that read text")
     add_data_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run this command."""
-    import sys
-
     import numpy as np
 
     from .. import datasets
@@ -47,7 +46,9 @@ def run(args: argparse.Namespace) -> int:
     rows = _slice(args.rows)
     for target in (args.out, args.labels_to):
         if target not in ("-", None):
-            check_target(target, "output file")
+            check_target(target, "output file", inputs=(args.data, args.labels))
+    if args.labels_to is not None and args.labels_to == args.out:
+        raise UsageError("--labels-to and OUT are the same file")
     data = files.load(args, args.data)
     X, y = data.X, data.y
     if args.scale is not None:
@@ -61,11 +62,27 @@ def run(args: argparse.Namespace) -> int:
         files.save_labels(args.labels_to, y)
     apart = y if args.labels_to is None else None
     datasets.save(args.out, X, apart, format=args.to, feature_names=data.feature_names)
-    if not args.quiet:
-        kind = "sparse " if hasattr(X, "indptr") else ""
-        said = "no labels" if y is None else f"{len(np.unique(y))} classes"
-        sys.stderr.write(f"{X.shape[0]} rows, {X.shape[1]} features ({kind}{X.dtype}), {said}\n")
+    _tell(args, X, y)
     return DONE
+
+
+def _tell(args: argparse.Namespace, X: Any, y: Any) -> None:
+    """Say what was written; on standard error if the data themselves are on standard output."""
+    import sys
+
+    import numpy as np
+
+    from .output import as_json
+
+    classes, sparse = None if y is None else len(np.unique(y)), hasattr(X, "indptr")
+    if args.json:
+        told = {"out": args.out, "rows": X.shape[0], "features": X.shape[1], "type": X.dtype.name}
+        out = sys.stderr if args.out == "-" else sys.stdout
+        out.write(as_json(told | {"sparse": sparse, "classes": classes}) + "\n")
+    elif not args.quiet:
+        kind = "sparse " if sparse else ""
+        said = "no labels" if classes is None else f"{classes} classes"
+        sys.stderr.write(f"{X.shape[0]} rows, {X.shape[1]} features ({kind}{X.dtype}), {said}\n")
 
 
 def _slice(text: str | None) -> slice:

@@ -25,6 +25,7 @@ def run(args: argparse.Namespace) -> int:
     import numpy as np
 
     from . import data as files
+    from .fitting import check_target
     from .output import as_json
 
     read = files.load(args, args.data)
@@ -33,6 +34,8 @@ def run(args: argparse.Namespace) -> int:
         from ..datasets import Scaling
 
         X = Scaling.fit(args.scale, X).apply(X)
+    if args.checkpoint is not None:
+        check_target(args.checkpoint, "checkpoint", inputs=(args.data, args.labels))
     C, gamma = getattr(args, "C", 1.0), getattr(args, "gamma", "scale")
     search = search_of(args, y, [C], [gamma], False, drop=None).fit(X, y)
     table = search.cv_results_

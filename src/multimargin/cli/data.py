@@ -29,6 +29,30 @@ def load(args: argparse.Namespace, path: str, *, features: int | None = None, te
     return datasets.load(path, **options)
 
 
+def model_of(args: argparse.Namespace, **options: Any) -> Any:
+    """The model that a command is about, from its file."""
+    from .. import load as load_model
+    from ..files.archive import is_model_file
+
+    try:
+        return load_model(args.model, **options)
+    except ValueError as error:
+        if is_model_file(args.data) and not is_model_file(args.model):
+            raise ValueError(f"{error} {args.data} is one: MODEL comes before DATA.") from error
+        raise
+
+
+def load_for_model(args: argparse.Namespace, features: int) -> Any:
+    """The data that a model of so many features is applied to."""
+    try:
+        return load(args, args.data, features=features)
+    except ValueError as error:
+        if "n_features" not in str(error) or args.features:
+            raise
+        hint = f"{args.model} was trained on {features} features; 'train --features N' leaves room for more"
+        raise ValueError(f"{str(error).removesuffix('.')} ({hint}).") from error
+
+
 def _label(args: argparse.Namespace) -> str | int | bool | None:
     if args.no_labels:
         return False

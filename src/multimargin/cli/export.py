@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 
 from .main import DONE
+from .options import add_output_options
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -17,19 +18,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to", choices=("auto", "libsvm", "onnx"), default="auto", help="format (default: by name)"
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="show nothing but errors")
+    add_output_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run this command."""
-    import os
-
     from .. import load
+    from .fitting import check_target
+    from .output import wrote
 
+    check_target(args.out, "output file", inputs=(args.model,))
     model, scaling = load(args.model), None
     if hasattr(model, "named_steps"):
         model, scaling = model[-1], model[0].scaling_
     model.export(args.out, args.to, scaling=scaling)
-    if not args.quiet:
-        print(f"wrote {args.out} ({os.path.getsize(args.out) / 1e6:.2f} MB)")
+    wrote(args, args.out)
     return DONE

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from .main import UsageError
@@ -66,15 +68,38 @@ def model_name(data: str) -> str:
     return f"{name.split('.')[0] or name}.mm"
 
 
-def check_target(target: str, what: str = "model file") -> None:
-    """Raise before the work rather than after it if its result cannot be written."""
-    from pathlib import Path
+def check_target(target: str, what: str = "model file", inputs: Iterable[str | None] = ()) -> None:
+    """Raise before the work rather than after it if its result cannot be written, or would destroy a file.
 
+    What the command reads is not overwritten. A model file takes the place of a model file only, and a report
+    that of an HTML page: a second data file in the place of MODEL stays what it is.
+    """
+    from ..files.archive import is_model_file
     from ..system.atomic import prepare
 
     path = Path(target)
+    for given in inputs:
+        if given is not None and _is_same(path, Path(given)):
+            raise UsageError(f"{target} is another file of this command: the {what} needs a name of its own")
+    looks_right = {"model file": is_model_file, "report": _is_page}.get(what)
+    if looks_right is not None and path.is_file() and path.stat().st_size and not looks_right(path):
+        raise ValueError(
+            f"{target} exists and is no {what}, so it is not overwritten: give another name, or remove it"
+        )
     if what == "model file" or not path.exists() or path.is_file():  # others may be devices and pipes
         prepare(path, what)
+
+
+def _is_page(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return file.read(64).lstrip().lower().startswith(b"<!doctype html")
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether two names are of one file, which may not exist yet; devices and pipes are no files here."""
+    if one.is_file() and other.is_file():
+        return os.path.samefile(one, other)
+    return not one.exists() and os.path.realpath(one) == os.path.realpath(other)
 
 
 def certificate(model: Any) -> dict[str, Any]:

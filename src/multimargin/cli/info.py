@@ -45,6 +45,9 @@ def collected(model: Any, document: dict[str, Any], size: int) -> dict[str, Any]
     told |= summary(last)
     told["labels"] = last.classes_
     best = getattr(last, "best_estimator_", last)
+    trace = getattr(best, "trace_", None)
+    if trace is not None and "kernel_form" in trace.info:
+        told["kernel_form"] = trace.info["kernel_form"]
     if hasattr(best, "_rows_fitted"):
         told["training_rows"] = best._rows_fitted
     if hasattr(best, "n_support_"):

@@ -125,6 +125,14 @@ LINEAR_OPTIONS = [
     Option("--no-shuffle", "shuffle", "visit samples in their order", value=False, of=LINEAR),
     Option("--keep-dual", "keep_dual", "store the dual in the model", value=True, of=LINEAR),
 ]
+_PASSES = Option("--max-iter", "max_iter", "most passes over the data", int, of=LINEAR, metavar=_N)
+_OF_LINEAR_SEARCHES = ("loss", "fit_intercept", "intercept_scaling")
+SEARCH_OPTIONS = [
+    *MACHINE_OPTIONS,
+    *KERNEL_OPTIONS,
+    _PASSES,
+    *(option for option in LINEAR_OPTIONS if option.parameter in _OF_LINEAR_SEARCHES),
+]
 ALL_OPTIONS = [*MACHINE_OPTIONS, *KERNEL_OPTIONS, *FIT_OPTIONS, *LINEAR_OPTIONS]
 
 

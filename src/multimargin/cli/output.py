@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
+import os
+from collections.abc import Mapping
 from typing import Any
 
 _MOST_CLASSES = 20  # of a confusion table
@@ -25,6 +28,15 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, str | int | bool) else str(value)
+
+
+def wrote(args: argparse.Namespace, out: str, more: Mapping[str, Any] | None = None) -> None:
+    """Say that a file was written, in the form that was asked for."""
+    size = os.path.getsize(out)
+    if args.json:
+        print(as_json({"out": out, "bytes": size, **(more or {})}))
+    elif not args.quiet:
+        print(f"wrote {out} ({size / 1e6:.2f} MB)")
 
 
 def facts(rows: dict[str, Any]) -> str:

@@ -38,12 +38,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run this command."""
-    from .. import load
+    from . import data as files
     from .fitting import check_target
 
     if args.out != "-":
-        check_target(args.out, "output file")
-    model = load(args.model, mmap=args.mmap)
+        check_target(args.out, "output file", inputs=(args.model, args.data, args.labels))
+    model = files.model_of(args, mmap=args.mmap)
     last = model[-1] if hasattr(model, "named_steps") else model
     getattr(last, "best_estimator_", last).n_threads = args.n_threads
     if args.proba and not hasattr(last, "predict_proba"):
@@ -83,13 +83,13 @@ def _load(args: argparse.Namespace, model: Any) -> Any:
 
     features = int(model.n_features_in_)
     try:
-        return files.load(args, args.data, features=features)
+        return files.load_for_model(args, features)
     except ValueError:
         if args.data == "-" or args.no_labels or args.label or args.labels:
             raise
         try:
             again = argparse.Namespace(**vars(args) | {"no_labels": True})
-            return files.load(again, args.data, features=features)
+            return files.load_for_model(again, features)
         except ValueError:
             pass
         raise

@@ -10,7 +10,7 @@ import argparse
 import os
 
 from .main import DONE
-from .options import add_data_options
+from .options import add_data_options, add_output_options
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -18,24 +18,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a model file")
     parser.add_argument("data", metavar="DATA", help="data with labels, best those of the training")
     parser.add_argument("out", metavar="OUT", nargs="?", help="the page to write")
-    parser.add_argument("-q", "--quiet", action="store_true", help="show nothing but errors")
+    add_output_options(parser)
     add_data_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run this command."""
-    from .. import load
     from . import data as files
     from .fitting import check_target
+    from .output import wrote
 
     out = args.out or f"{os.path.splitext(os.path.basename(args.model))[0]}.html"
-    check_target(out, "report")
-    model, scaling = load(args.model), None
+    check_target(out, "report", inputs=(args.model, args.data, args.labels))
+    model, scaling = files.model_of(args), None
     if hasattr(model, "named_steps"):
         model, scaling = model[-1], model[0].scaling_
-    data = files.load(args, args.data, features=int(model.n_features_in_))
+    data = files.load_for_model(args, int(model.n_features_in_))
     X, y = data.X, files.needed_labels(data)
     model.report(out, X if scaling is None else scaling.apply(X), y)
-    if not args.quiet:
-        print(f"wrote {out} ({os.path.getsize(out) / 1e6:.2f} MB)")
+    wrote(args, out, {"rows": X.shape[0]})
     return DONE

@@ -7,9 +7,7 @@ import sys
 from typing import Any
 
 from .main import UsageError
-from .options import KERNEL_OPTIONS, MACHINE_OPTIONS, SCALES, add_data_options, add_output_options
-
-SEARCH_OPTIONS = [*MACHINE_OPTIONS, *KERNEL_OPTIONS]
+from .options import SCALES, SEARCH_OPTIONS, add_data_options, add_output_options
 
 
 def add_search_options(parser: argparse.ArgumentParser, without: tuple[str, ...] = ()) -> None:

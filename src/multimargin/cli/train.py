@@ -70,18 +70,23 @@ def run(args: argparse.Namespace) -> int:
     first = team is None or team.rank == 0
     quiet = args.quiet or not first
     from . import data as files
-    from .fitting import check_target, model_name
+    from .fitting import model_name
 
     target = args.model or model_name(args.data)
     start = time.perf_counter()
     read = files.load(args, args.data, team=team)
-    X, y = read.X, files.needed_labels(read)
-    scaling = _scaling(args, X, team)
-    X = X if scaling is None else scaling.apply(X)
+    labels = _every_label(args, read, team)
+
+    def ready() -> tuple[Any, Any, Any]:
+        scaling = _scaling(args, read.X, team)
+        model = _estimator(args, labels, scaling, team)
+        if first:
+            _check_targets(args, target)
+        return read.X if scaling is None else scaling.apply(read.X), scaling, model
+
+    X, scaling, model = ready() if team is None else team.attempt(ready)
+    y = files.needed_labels(read)
     seconds = {"read": time.perf_counter() - start}
-    model = _estimator(args, y, team)
-    if first:
-        check_target(target)
     start = time.perf_counter()
     _fit(model, X, y, args, quiet)
     seconds["train"] = time.perf_counter() - start
@@ -115,7 +120,26 @@ def _scaling(args: argparse.Namespace, X: Any, team: Any) -> Any:
     return Scaling.fit(args.scale, X)
 
 
-def _estimator(args: argparse.Namespace, labels: Any, team: Any) -> Any:
+def _every_label(args: argparse.Namespace, read: Any, team: Any) -> Any:
+    """The labels of this process, or of all of them if options name some; an error if there are none."""
+    from . import data as files
+
+    y = files.needed_labels(read)
+    if team is None or not hasattr(args, "class_weight"):
+        return y
+    return [label for part in team.collect(y.tolist()) for label in part]
+
+
+def _check_targets(args: argparse.Namespace, target: str) -> None:
+    """Raise before the work if the model or the checkpoint cannot be written, or would destroy a file."""
+    from .fitting import check_target
+
+    check_target(target, inputs=(args.data, args.labels))
+    if args.checkpoint is not None:
+        check_target(args.checkpoint, "checkpoint", inputs=(args.data, args.labels, target, args.start))
+
+
+def _estimator(args: argparse.Namespace, labels: Any, scaling: Any, team: Any) -> Any:
     """The estimator that the options ask for, not yet fitted."""
     from .fitting import checkpoint_of, make, parameters
 
@@ -124,10 +148,6 @@ def _estimator(args: argparse.Namespace, labels: Any, team: Any) -> Any:
         from ..engines import Mpi
 
         found.parameters["engine"] = Mpi(data="shards")
-        if "class_weight" in found.parameters and found.parameters["class_weight"] != "balanced":
-            every = [label for part in team.collect(labels.tolist()) for label in part]
-            found = parameters(args, every)
-            found.parameters["engine"] = Mpi(data="shards")
     more: dict[str, Any] = {"on_interrupt": "keep" if args.keep_interrupted else "raise"}
     checkpoint = checkpoint_of(args)
     if checkpoint is not None:
@@ -136,22 +156,25 @@ def _estimator(args: argparse.Namespace, labels: Any, team: Any) -> Any:
         more["checkpoint"] = checkpoint
     if args.start is None:
         return make(found, **more)
-    return _started(args, found.parameters | more)
+    return _started(args, found.parameters | more, scaling)
 
 
-def _started(args: argparse.Namespace, given: dict[str, Any]) -> Any:
+def _started(args: argparse.Namespace, given: dict[str, Any], scaling: Any) -> Any:
     """The model of an earlier fit, with the options of this one."""
     from .. import KernelSVC, LinearSVC, load
 
-    model = load(args.start)
+    model, before = load(args.start), None
     if hasattr(model, "named_steps"):
-        model = model[-1]
+        model, before = model[-1], model[0].kind
     model = getattr(model, "best_estimator_", model)
     wanted = LinearSVC if args.linear else KernelSVC
     if not isinstance(model, wanted):
         raise ValueError(
             f"--start {args.start} is a {type(model).__name__}, and a {wanted.__name__} is wanted"
         )
+    if before != (None if scaling is None else scaling.kind):
+        option = "without --scale" if before is None else f"with --scale {before}"
+        raise UsageError(f"--start {args.start} was trained {option}, and so must this model be")
     return model.set_params(**given, warm_start=True)
 
 

@@ -59,7 +59,9 @@ def run(args: argparse.Namespace) -> int:
 
         scaling = Scaling.fit(args.scale, X)
         X = scaling.apply(X)
-    check_target(target)
+    check_target(target, inputs=(args.data, args.labels))
+    if args.checkpoint is not None:
+        check_target(args.checkpoint, "checkpoint", inputs=(args.data, args.labels, target))
     if args.linear and args.gammas is not None:
         raise UsageError("--gamma is not for --linear")
     more: dict[str, Any] = {"drop": None} if args.all_points else {}

@@ -29,8 +29,22 @@ FORMAT, VERSION = "multimargin model", 1
 DOCUMENT = "model.json"
 Path_ = str | os.PathLike[str]
 _NAME = re.compile(r"arrays/[\w.-]{1,200}\.npy", re.ASCII)
+_BEGINNING = re.compile(rb"PK\x03\x04.{26}" + re.escape(DOCUMENT).encode(), re.DOTALL)
 _LONGEST_HEADER = 1 << 16  # of an array
 _AT_ONCE = 1 << 24  # bytes that are hashed at a time
+
+
+def is_beginning(content: bytes) -> bool:
+    """Whether a file that begins so, with 64 bytes or more, seems to be a model file."""
+    return _BEGINNING.match(content) is not None
+
+
+def is_model_file(path: Path_) -> bool:
+    """Whether this is a file that seems to be a model file; what is no plain file is not looked into."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return is_beginning(file.read(64))
 
 
 # -- write -----------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import arff, arrow_files, libsvm, msvmpack, numpy_files, tables
+from .archive import is_beginning
 from .dataset import Dataset
 from .options import ReadOptions, WriteOptions
 from .source import Source
@@ -79,7 +80,9 @@ def to_write(name: str, path: str | None) -> Format:
 
 def guess(source: Source) -> str:
     """The format that a file's first bytes look like."""
-    start = source.stream.head(8)
+    start = source.stream.head(64)
+    if is_beginning(start):
+        raise source.error("it is a model file of multimargin, not a data file")
     for magic, name in _MAGIC.items():
         if start.startswith(magic):
             return name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .certificate import tile
 from .charts import figure, rect, words
 from .markup import Html, cut, join, label, number, paragraph, tag, whole
-from .numbers import count, percent
+from .numbers import count, counted, percent
 from .outcome import Outcome
 from .palette import LEVELS, level
 from .tables import Column, table, text
@@ -106,7 +106,9 @@ def _heat_map(outcome: Outcome) -> Html:
     for (i, j), c in outcome.cells.items():
         share = c / outcome.rows[i]
         kind = "right" if i == j else f"o{level(share / largest)}"
-        tip = f"label {cut(names[i], 30)}, predicted {cut(names[j], 30)}: {count(c)} rows, {percent(share)}"
+        tip = (
+            f"label {cut(names[i], 30)}, predicted {cut(names[j], 30)}: {counted(c, 'row')}, {percent(share)}"
+        )
         parts += [rect(left + j * cell, top + i * cell, cell, cell, kind, tip)]
         if k <= _NUMBERED:
             at = (left + (j + 0.5) * cell, top + (i + 0.5) * cell + 4)

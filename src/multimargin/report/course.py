@@ -16,6 +16,7 @@ from .subject import Certificate, Subject
 from .tables import Column, drawing, table, text
 
 MOST_POINTS, MOST_ROWS = 240, 24  # of a line, of its table
+_LATE = 0.75  # share of the time after which a single measurement says no more than the certificate
 _PHASES = {
     "kernel rows": "Computing kernel rows",
     "inner": "Solving the subproblems of working sets",
@@ -117,7 +118,7 @@ def _logarithmic(
         *((t, v, "certificate") for t, v in ends),
     ]
     alternative = _alternative(f"course-{name}-data", title, rows)
-    if len(known) + len(ends) < 2 or (len(known) == 1 and ends and known[0][0] >= 0.97 * ends[0][0]):
+    if len(known) + len(ends) < 2 or (len(known) == 1 and ends and known[0][0] >= _LATE * ends[0][0]):
         said = "There is nothing to draw: it was measured at most once before the end."
         return tag(
             "div",

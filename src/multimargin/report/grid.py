@@ -27,7 +27,8 @@ def search(subject: Subject) -> Html | None:
     points, mean = len(results["params"]), results[f"mean_test_{grid.score}"]
     parts: list[object] = [
         whole(points),
-        " points were scored in ",
+        " point was" if points == 1 else " points were",
+        " scored in ",
         whole(grid.folds),
         " folds by ",
         grid.metric,
@@ -47,8 +48,10 @@ def search(subject: Subject) -> Html | None:
     if dropped:
         parts += [
             whole(dropped),
-            " points were dropped before all their folds were fitted, because they could not become the "
-            "best. Their cells are hatched and name the largest mean that they could have reached.",
+            " point was dropped before all its folds were fitted, because it"
+            if dropped == 1
+            else " points were dropped before all their folds were fitted, because they",
+            " could not become the best. A hatched cell names the largest mean that was still possible.",
         ]
     said = [paragraph(*parts)]
     if grid.interrupted:

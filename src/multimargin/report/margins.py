@@ -21,7 +21,7 @@ from .charts import (
     rect,
 )
 from .markup import Html, join, label, number, paragraph, tag, whole
-from .numbers import count, fixed, percent, short
+from .numbers import count, counted, fixed, percent, short
 from .outcome import Outcome
 from .scales import Scale
 from .tables import Column, drawing, table, text
@@ -84,7 +84,7 @@ def _histogram(values: FloatArray, marks: tuple[float, ...]) -> Html:
     for left, right, number_of_rows in zip(edges[:-1], edges[1:], counts, strict=True):
         centre = (left + right) / 2
         kind = "bar-wrong" if centre < 0 else "bar-near" if centre < marks[-1] else "bar-right"
-        tip = f"margin {fixed(left, 2)} to {fixed(right, 2)}: {count(int(number_of_rows))} rows"
+        tip = f"margin {fixed(left, 2)} to {fixed(right, 2)}: {counted(int(number_of_rows), 'row')}"
         a, b = x(float(left)), x(float(right))
         if number_of_rows:
             parts += [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-MINUS, TIMES, NONE = "\u2212", "\u2009×\u200910", "–"
+MINUS, TIMES, NONE = "\u2212", "\u202f×\u202f10", "–"  # the narrow space keeps a number in one line
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -14,7 +14,7 @@ def short(value: float, digits: int = 4) -> str:
     Examples
     --------
     >>> short(189.26323), short(-0.00001234), short(5)
-    ('189.3', '−1.234\u2009×\u200910⁻⁵', '5')
+    ('189.3', '−1.234\u202f×\u202f10⁻⁵', '5')
     """
     if math.isnan(value):
         return NONE
@@ -60,6 +60,17 @@ def count(value: int) -> str:
     '12,345'
     """
     return f"{value:,}".replace("-", MINUS)
+
+
+def counted(value: int, thing: str) -> str:
+    """A number of things that have a plural in s.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{count(value)} {thing}{'' if value == 1 else 's'}"
 
 
 def percent(share: float) -> str:

@@ -35,7 +35,7 @@ def table(caption: object, columns: Sequence[Column], rows: Sequence[Sequence[ob
     folded = len(rows) > FOLD
     whole = tag(
         "table",
-        tag("caption", caption),
+        tag("caption", tag("span", caption)),
         tag("thead", tag("tr", *(_head(column) for column in columns))),
         tag("tbody", *body),
         id=name,
