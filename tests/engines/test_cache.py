@@ -134,3 +134,16 @@ def test_an_exception_while_rows_are_computed_leaves_no_wrong_row(monkeypatch, e
     alpha, target = engine.state.alpha, np.eye(3)[y]
     assert alpha.any()
     np.testing.assert_allclose(engine.state.G, np.exp(-0.5 * distances) @ alpha - target, atol=1e-9)
+
+
+def test_a_retired_engine_gives_its_rows_back_and_still_has_samples():
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40, dtype=np.int32) % 4
+    problem = PROBLEMS["crammer-singer"](4)
+    engine = CpuEngine(Task(problem, RBF(0.5), X, y, np.ones(40)), EngineOptions())
+    engine.improve(np.arange(40), CoordinateDescent(), Aim(1e-3, 0.1))
+    assert engine.rows.kept.nbytes > 0
+    computed = engine.rows.computed
+    engine.retire()
+    assert engine.rows.kept.nbytes == 0
+    assert engine.rows.computed == computed  # counts stay
+    np.testing.assert_array_equal(engine.samples(np.array([3, 7])), X[[3, 7]])

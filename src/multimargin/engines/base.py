@@ -324,6 +324,9 @@ class Engine(ABC):
     def found(self) -> Found:
         """The support vectors and their coefficients."""
 
+    def retire(self) -> None:  # noqa: B027  (most engines are dropped right away)
+        """Give memory back: the fit is over, and nothing but ``samples`` will be asked for."""
+
     @abstractmethod
     def samples(self, ids: IntArray) -> Data:
         """The rows of X of some samples, whoever holds them; not for matrices of kernel values."""

@@ -368,6 +368,9 @@ class CpuEngine(Engine):
     def found(self) -> Found:
         return self.state.found()
 
+    def retire(self) -> None:
+        self.rows.forget()
+
     @timed("messages")
     def samples(self, ids: IntArray) -> Data:
         return self.task.X[ids] if self.guests is None else self.guests.originals(ids)

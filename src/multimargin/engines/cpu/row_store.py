@@ -69,6 +69,11 @@ class RowStore:
             self._fill(ids[which], self._passing, at)
             yield self._passing, at, which
 
+    def forget(self) -> None:
+        """Give the memory of all rows back."""
+        self.cache = RowCache(0, self.n)
+        self.kept, self._passing = self.kept[:0].copy(), self._passing[:0].copy()
+
     def load(self, ids: IntArray) -> IntArray:
         """Compute the rows of ``ids`` and keep what fits; their slots, -1 for those that do not."""
         if len(ids):
