@@ -9,6 +9,7 @@ from multimargin.system.fixed_point import FIXED_POINT
 
 STORED = (np.float32, FIXED_POINT)  # kernel values of blocks of larger problems
 
+
 @pytest.mark.parametrize("faces", [False, True])
 @pytest.mark.parametrize("machine", MACHINES)
 def test_the_optimum_is_the_oracles(machine, faces):
