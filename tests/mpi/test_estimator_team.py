@@ -324,7 +324,7 @@ def test_only_the_first_rank_shows_progress(capsys):
         ),
         ((X, Y), {"class_weight": {9: 2.0}}, "class_weight has a weight for 9"),
         ((X, np.zeros(160, int)), {}, "At least 2 classes"),
-        ((X, Y, np.full(160, 1e-320)), {"C": 1e-10}, "must be a positive number"),
+        ((X, Y, np.full(160, 1e-320)), {"C": 1e-10}, "must be at least 1e-302"),
         ((X, Y), {"C": -1.0}, "C must be"),
     ],
 )
