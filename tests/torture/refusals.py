@@ -107,7 +107,7 @@ REFUSALS = (
     (r"\|x\|\^2 of some rows is not finite: scale the features", _long_rows),
     (r"dtype='float32' cannot hold scores of samples of norm", _norms_beyond_float32),
     (r"dtype='float32' holds numbers up to", _beyond_float32),
-    (r"degree must be an integer >= 0, and at most", lambda truth: truth.parameter("degree") >= 2**31),
+    (r"degree must be an integer >= 0, at most", lambda truth: truth.parameter("degree") >= 2**31),
     (r"contains NaN|contains infinity|Input X contains", _not_finite),
     (r"value too large for dtype", _not_finite),
     (r"kernel overflows on some samples.* Scale the features", _overflows),

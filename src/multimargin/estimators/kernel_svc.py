@@ -88,10 +88,10 @@ class KernelSVC(LabelNoiseMixin, KernelFit):
         Factors of ``C`` for each class; 1 for a label that is not in the dict. "balanced" makes the total
         cost of all classes equal. It counts a row of weight 2 twice; ``SVC`` counts it once.
     engine : {"auto", "cpu", "cuda", "numpy", "mpi"} or Mpi, default="auto"
-        What does the work: "cpu" is native and threaded; "cuda" is one NVIDIA GPU; "numpy" is the plain specification, which is slow,
-        keeps no kernel rows but a small matrix, and always looks at all samples. "mpi" is "cpu" in all
-        processes that ``mpiexec`` has started, each with a part of the rows; an object
-        :class:`multimargin.engines.Mpi` has its options. Prediction is native in any case, and needs no MPI.
+        What does the work: "cpu" is native and threaded; "cuda" is one NVIDIA GPU; "numpy" is the plain
+        specification, which is slow, keeps no kernel rows but a small matrix, and looks at all samples each
+        time. "mpi" is "cpu" in all processes that ``mpiexec`` has started, each with a part of the rows; an
+        object :class:`multimargin.engines.Mpi` has its options. "auto" is "cpu". Prediction needs no MPI.
     n_threads : int or None, default=None
         Threads, BLAS included; None is every core. Processes of an MPI fit on the same host share its cores.
     dtype : {"auto", "float32", "float64"}, default="auto"
