@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -69,10 +70,8 @@ def checked_values(values: np.ndarray, expected: tuple[int, int]) -> FloatArray:
     """Return what a kernel function returned in float64; raise unless it is finite numbers of that shape."""
     found = None
     if values.dtype.kind in "biufO":
-        try:
+        with suppress(TypeError, ValueError):
             found = values.astype(np.float64, copy=False)
-        except (TypeError, ValueError):
-            pass
     if found is None:
         raise ValueError(
             f"The kernel callable returned values that are no real numbers, of type {values.dtype}; it must "
