@@ -20,6 +20,7 @@ from .system.arithmetic import (
     as_float64,
     check_symmetric,
     check_symmetric_shards,
+    checked_values,
     dense,
     dots,
     floating,
@@ -224,9 +225,7 @@ class Polynomial(_Scaled):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.degree, Integral) or not 0 <= self.degree <= _MOST_DEGREE:
-            raise ValueError(
-                f"degree must be an integer >= 0, and at most {_MOST_DEGREE}, got {self.degree!r}."
-            )
+            raise ValueError(f"degree must be an integer >= 0, at most {_MOST_DEGREE}, got {self.degree!r}.")
         _check_coef0(self.coef0)
 
     def between(self, A: Data, B: Data) -> FloatArray:
@@ -238,10 +237,9 @@ class Polynomial(_Scaled):
 
     def diagonal(self, A: Data) -> FloatArray:
         values = self.raw_diagonal(A)
-        if not self.normalize:
-            return values
         with np.errstate(over="ignore", invalid="ignore"):  # NaN if a value overflows
-            return np.where(values >= _NORMAL, values / np.maximum(values, _NORMAL), 0.0)
+            ones = values / np.maximum(values, _NORMAL)
+        return np.where(values < _NORMAL, 0.0, ones) if self.normalize else values
 
     def scale(self, A: Data) -> FloatArray:
         """Return 1/√K(a, a) of the unnormalised kernel, or 0 if K(a, a) is not positive or not normal."""
@@ -249,7 +247,6 @@ class Polynomial(_Scaled):
         return np.where(raw >= _NORMAL, 1 / np.sqrt(np.maximum(raw, _NORMAL)), 0.0)
 
     def raw_diagonal(self, A: Data) -> FloatArray:
-        """Return K(a, a) before it is normalised."""
         with np.errstate(over="ignore"):  # engines look at the result
             return np.asarray((self._gamma * sqnorms(A) + self.coef0) ** self.degree)
 
@@ -357,15 +354,7 @@ class CallableKernel(Kernel):
         expected = (A.shape[0], B.shape[0])
         if 0 in expected:  # a process without samples, of which the function need not know
             return np.empty(expected)
-        values = _real(dense(self.func(floating(A), floating(B))))
-        if values.shape != expected:
-            raise ValueError(
-                f"The kernel callable returned an array of shape {values.shape} for inputs of "
-                f"{expected[0]} and {expected[1]} rows; it must return shape {expected}."
-            )
-        if not np.isfinite(values).all():
-            raise ValueError("The kernel callable returned NaN or infinite values; they must be finite.")
-        return values
+        return checked_values(dense(self.func(floating(A), floating(B))), expected)
 
     def whole(self, X: Data) -> FloatArray:
         values = self.between(X, X)
@@ -375,19 +364,6 @@ class CallableKernel(Kernel):
     def diagonal(self, A: Data) -> FloatArray:
         parts = (A[first : first + _DIAGONAL_ROWS] for first in range(0, A.shape[0], _DIAGONAL_ROWS))
         return np.concatenate([self.whole(part).diagonal() for part in parts] or [np.empty(0)])
-
-
-def _real(values: np.ndarray) -> FloatArray:
-    """What a kernel function returned, in float64."""
-    if values.dtype.kind in "biufO":
-        try:
-            return values.astype(np.float64, copy=False)
-        except (TypeError, ValueError):
-            pass
-    raise ValueError(
-        f"The kernel callable returned values that are no real numbers, of type {values.dtype}; it must "
-        "return an array of real numbers."
-    )
 
 
 _NAMED: dict[str, tuple[type[Kernel], tuple[str, ...]]] = {  # with the parameters that each has

@@ -94,6 +94,9 @@ def judge(model, case):
     ridge = cost.ridge * ((a**2).sum(axis=1) / (4 * C)).sum()
     dual = norm / 2 + ridge - margin.kappa(m) * beta.sum()
     free = bias @ sums if kind == "free" else Long(0)
+    of_loss = rounding[kept]
+    if issubclass(cost, oracle.Squares):
+        of_loss = of_loss * (2 * np.abs(short).max(axis=1) + m * of_loss)
     faults = [
         *_not_finite(model, case, S),
         *_not_feasible(machine, model, alpha, truth, kind),
@@ -105,7 +108,7 @@ def judge(model, case):
         float((cost.gain(short, beta, pair, C) / (C * gap_scale(m))).max()),
         float(primal),
         float(primal + dual + free),
-        float((truth.C * rounding).sum()),
+        float((C * of_loss).sum()),
         float(rounding.max()) / margin.kappa(m),
         faults,
     )

@@ -14,13 +14,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import numpy as np
+import psutil
 import refusals
 from cases import case
 from judge import judge
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-PATIENCE = 90.0  # seconds for a fit without a time limit, and for the judge
+PATIENCE = 90.0  # seconds of the processor for a fit without a time limit, and for the judge
 BEYOND, NOISE = 1.1, 0.5  # a fit may take this share of its limit, and seconds that the machine has others do
 KNOWN = (
     "not positive semidefinite",
@@ -105,6 +106,15 @@ def _serve(number, pipe):
     pipe.close()
 
 
+def _seconds_of(child):
+    """Seconds of the processor that a process has taken: on a busy machine those of the clock say nothing."""
+    try:
+        times = psutil.Process(child.pid).cpu_times()
+    except psutil.NoSuchProcess:
+        return 0.0
+    return times.user + times.system
+
+
 def context():
     """Processes that begin with everything imported and no thread running."""
     os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:2])  # the server that makes them imports this module
@@ -120,7 +130,9 @@ def tried(number, processes, patience=PATIENCE):
     child.start()
     theirs.close()
     try:
-        found = ours.recv() if ours.poll(patience) else ("HANG", f"not done after {patience:g} s")
+        while not ours.poll(5.0) and _seconds_of(child) < patience:
+            pass
+        found = ours.recv() if ours.poll() else ("HANG", f"not done after {patience:g} s")
     except EOFError:
         child.join()
         found = "CRASH", f"the process ended with {child.exitcode}"

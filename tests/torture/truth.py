@@ -114,6 +114,8 @@ class Truth:
 
     def columns(self, support, gamma):
         """K of all rows with the rows ``support``."""
+        if not len(support):
+            return np.zeros((self.n, 0), dtype=Long)
         if self.is_matrix:
             return self.X[:, support]
         if self.is_function:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..system.arithmetic import as_float64
 from ..system.shard import Shard
 from ..system.typing import FloatArray, IntArray
 from .base import Task
@@ -41,9 +40,9 @@ def score_asymmetry(task: Task, ids: IntArray, coef: FloatArray) -> float:
     kernel, X = task.kernel, task.X
     if not (kernel.pairwise and len(ids) and task.team.size == 1):
         return 0.0
-    among, worst = X[ids][:, ids], 0.0
+    worst = 0.0
     for first in range(0, len(ids), _ROWS):
-        rows = slice(first, first + _ROWS)
-        difference = as_float64(among[rows]) - as_float64(among[:, rows]).T
+        part = ids[first : first + _ROWS]
+        difference = kernel.block(X, part, ids) - kernel.block(X, ids, part).T
         worst = max(worst, float(np.abs(difference @ coef).max()))
     return worst

@@ -142,25 +142,19 @@ class LinearFit:
         self._proof: Proof | None = None  # of the dual as it is, with its weights in ``exact``
         if data.alpha is not None:
             self.set_dual(data.alpha)
-        self._single = self._fits_single()
         self._shared: SharedWeights | None = None
         self.exact: FloatArray  # weights of the last proof, until ``take_over_proof``
         if weights is None:
-            weights = self._new_weights(options.first_dtype if self._single else np.float64)
+            weights = self._new_weights(options.first_dtype if self._fits_single() else np.float64)
         self._use(weights)
         if data.alpha is not None:
             self.prove()
             self.take_over_proof()
 
     def _fits_single(self) -> bool:
-        """Whether float32 holds products of the features; raises if it does not, and was asked for."""
-        largest = math.sqrt(self.team.max(float(self.problem.norms().max(initial=0.0))))
-        if largest > _SINGLE_LARGEST and self.options.dtype == "float32":
-            raise ValueError(
-                f"dtype='float32' cannot hold scores of samples of norm {largest:.2g}. Use dtype='auto' or "
-                "'float64', or scale the features."
-            )
-        return largest <= _SINGLE_LARGEST
+        """Whether float32 holds products of the features; it is taken nevertheless if it was asked for."""
+        largest = self.team.max(float(self.problem.norms().max(initial=0.0)))
+        return self.options.dtype == "float32" or math.sqrt(largest) <= _SINGLE_LARGEST
 
     def _new_weights(self, dtype: type) -> np.ndarray:
         """Zeros to train with, and in ``exact`` the memory of proofs: the same, whenever that can be."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,27 @@ def floating(A: Data) -> Data:
     Anything else, strings and objects too, stays as it is.
     """
     return as_float64(A) if A.dtype.kind in "biu" else A
+
+
+def checked_values(values: np.ndarray, expected: tuple[int, int]) -> FloatArray:
+    """Return what a kernel function returned in float64; raise unless it is finite numbers of that shape."""
+    found = None
+    if values.dtype.kind in "biufO":
+        with suppress(TypeError, ValueError):
+            found = values.astype(np.float64, copy=False)
+    if found is None:
+        raise ValueError(
+            f"The kernel callable returned values that are no real numbers, of type {values.dtype}; it must "
+            "return an array of real numbers."
+        )
+    if found.shape != expected:
+        raise ValueError(
+            f"The kernel callable returned an array of shape {found.shape} for inputs of "
+            f"{expected[0]} and {expected[1]} rows; it must return shape {expected}."
+        )
+    if not np.isfinite(found).all():
+        raise ValueError("The kernel callable returned NaN or infinite values; they must be finite.")
+    return found
 
 
 def check_symmetric(K: Data, what: str) -> None:
