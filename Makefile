@@ -15,7 +15,7 @@ TOOLS := $(VENV)/.tools-ready
 PACKAGE := $(VENV)/.package-installed
 SOURCES := $(shell find src -type f -not -path '*/__pycache__/*') CMakeLists.txt pyproject.toml README.md LICENSE
 
-.PHONY: demo test test-fast test-cluster bench bench-linear bench-machines bench-binary bench-mpi papers peers regression fuzz torture lint format docs benchmarks-page wheels variants clean
+.PHONY: demo test test-fast test-cluster bench bench-linear bench-machines bench-binary bench-mpi papers peers regression fuzz sanitize faults soak torture lint format docs benchmarks-page wheels variants clean
 
 demo: $(PACKAGE)
 	@echo "Training on handwritten digits ..."
@@ -62,14 +62,30 @@ papers: $(PACKAGE)
 peers: $(PACKAGE)
 	$(BIN)/python benchmarks/workers/environments.py
 
-# A million damaged data files, and as many broken calls of native functions; FIRST=number goes on from there.
+# A million damaged data files and texts, as many broken calls of native functions, and 100,000 damaged models and
+# checkpoints; FIRST=number goes on from there.
 fuzz: $(PACKAGE)
+	$(BIN)/python tests/native/fuzz_readers.py --inputs $(or $(INPUTS),1000000)
+	$(BIN)/python tests/files/fuzz_stored.py --inputs $(or $(INPUTS),100000) --first $(or $(FIRST),0)
 	$(BIN)/python tests/files/fuzz.py --inputs $(or $(INPUTS),1000000) --first $(or $(FIRST),0)
 	$(BIN)/python tests/native/fuzz_bindings.py --inputs $(or $(INPUTS),1000000) --first $(or $(FIRST),0)
 
 # A thousand adversarial fits, each in a process of its own; CASES=number, FIRST=number, and OPTIONS="--show NUMBER".
 torture: $(PACKAGE)
 	$(BIN)/python tests/torture/run.py --cases $(or $(CASES),1000) --first $(or $(FIRST),0) $(OPTIONS)
+
+# The native tests under ASan, UBSan and TSan, in builds of their own; needs Clang and its OpenMP.
+sanitize: $(PACKAGE)
+	$(BIN)/python .ci/sanitize.py $(SANITIZER)
+
+# Memory, disks, clocks, signals, processes and kills: what goes wrong on machines.
+FAULTS := disk kills clock signals processes determinism memory
+faults: $(PACKAGE)
+	$(call run_all,$(FAULTS:%=tests/faults/%.py))
+
+# An hour of random fits, with flat memory; SECONDS=number shortens it.
+soak: $(PACKAGE)
+	$(BIN)/python tests/faults/soak.py --seconds $(or $(SECONDS),3600)
 
 # BASE=commit and HEAD=commit name other commits than 1067630 and the working tree; OPTIONS=--counts and the like.
 regression: $(PACKAGE)

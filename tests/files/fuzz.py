@@ -215,23 +215,25 @@ def limit_memory():
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def drive(about, script, one):
+    """Call ``one`` with number after number, as the command line asks."""
+    parser = argparse.ArgumentParser(description=about.split("\n")[0])
     parser.add_argument("--inputs", type=int, default=1_000_000)
     parser.add_argument("--first", type=int, default=0, help="number of the first input")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so many")
     args = parser.parse_args()
-    files, start, shown, accepted, slowest = seeds(), time.monotonic(), time.monotonic(), 0, 0.0
+    start, shown, accepted, slowest = time.monotonic(), time.monotonic(), 0, 0.0
     limit_memory()
     number, last = args.first, args.first + args.inputs
     while number < last and time.monotonic() - start < args.seconds:
         faulthandler.dump_traceback_later(SECONDS, exit=True)
         begin = time.monotonic()
         try:
-            accepted += one(number, files)
+            accepted += one(number)
         except BaseException:
             print(
-                f"input {number} failed: python tests/files/fuzz.py --first {number} --inputs 1", flush=True
+                f"input {number} failed: python tests/files/{script.name} --first {number} --inputs 1",
+                flush=True,
             )
             raise
         slowest = max(slowest, time.monotonic() - begin)
@@ -246,4 +248,5 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    files = seeds()
+    drive(__doc__, Path(__file__), lambda number: one(number, files))

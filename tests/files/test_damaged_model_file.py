@@ -215,6 +215,13 @@ def nested(levels):
         (lambda d, a: d["state"]["_kernel"].update({"<multimargin object>": "Popen"}), "Popen"),
         (lambda d, a: d["state"]["_kernel"].update(gamma="scale"), "gamma does not fit"),
         (lambda d, a: d["state"].update(extra=nested(900)), "nested too deeply|"),
+        (lambda d, a: d["state"].update(n_threads=[1]), "n_threads"),
+        (
+            lambda d, a: d["state"].update(
+                extra={"!": "masked", "parts": [{"!": "array", "name": n} for n in list(a)[:2]]}
+            ),
+            "mask of another shape",
+        ),
         (
             lambda d, a: d["state"].update(
                 _costs={
@@ -236,6 +243,13 @@ def test_content_that_does_not_fit_is_refused(path, content, change, reason):
     document, arrays = parts(content, path)
     change(document, arrays)
     assert_refused(path, written(path, document, arrays), reason)
+
+
+@pytest.mark.parametrize("version", [b"Infinity", b"NaN", b"1e999", b"-1", b'"x"', b"[]"])
+def test_a_version_that_is_no_number_is_refused(path, version):
+    text = b'{"format": "multimargin model", "version": ' + version + b"}"
+    with pytest.raises(ValueError, match="cannot be used"):
+        archive._document(path, text)
 
 
 def test_sparse_parts_that_point_outside_are_refused(path):

@@ -36,6 +36,8 @@ MAKERS = {
     "sparse rows": lambda X, y: KernelSVC(class_weight={0: 1, 1: 2, 2: 3}).fit(sparse.csr_array(X), y),
     "sparse matrix": lambda X, y: KernelSVC(C=np.float64(2)).fit(sparse.csr_matrix(X), y),
     "kernel object": lambda X, y: KernelSVC(kernel=kernels.Polynomial(normalize=True)).fit(X, y),
+    "sigmoid": lambda X, y: KernelSVC(kernel="sigmoid", gamma=0.01).fit(X, y),
+    "laplacian": lambda X, y: KernelSVC(kernel="laplacian").fit(X, y),
     "precomputed": lambda X, y: KernelSVC(kernel="precomputed").fit(X @ X.T, y),
     "solver by hand": lambda X, y: KernelSVC(
         solver=Decomposition(Gain(q=10), CoordinateDescent("pivot")), random_state=np.random.RandomState(3)

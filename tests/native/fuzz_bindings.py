@@ -27,9 +27,8 @@ from multimargin import _core
 MEMORY = 4 << 30  # bytes that the process may grow by
 SECONDS = 60.0  # of one call, on a busy machine
 ALLOWED = (ValueError, TypeError, MemoryError, IndexError, OverflowError)
-SANITIZED = (
-    "LD_PRELOAD" in os.environ
-)  # a sanitizer maps terabytes, and ends a process whose memory is used up
+# A sanitizer maps terabytes, and ends a process whose memory is used up (.ci/sanitize.py).
+SANITIZED = "MULTIMARGIN_SANITIZED" in os.environ
 LARGE = [] if SANITIZED else [1 << 31, (1 << 31) - 1]
 NUMBERS = [0, 1, -1, 2, 3, 7, 255, 1 << 15, *LARGE, 1 << 62, (1 << 63) - 1, -(1 << 63), 1 << 64]
 FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 1e-300, 1e22]

@@ -108,6 +108,7 @@ def test_a_file_of_a_later_version_is_refused_and_says_so(path):
 
 
 SHAPES = {"rows": [1], "coef": [1, 2], "bias": [2]}
+FACTS = state().facts
 ONE = np.array([4], "<i8").tobytes() + np.array([0.5, -0.5, 0.0, 1.0], "<f8").tobytes()
 
 
@@ -127,6 +128,12 @@ ONE = np.array([4], "<i8").tobytes() + np.array([0.5, -0.5, 0.0, 1.0], "<f8").to
             ONE[:-8] + np.array([np.nan]).tobytes(),
         ),
         ({"format": 1, "arrays": SHAPES, "problem": {}}, ONE),
+        ({"format": 1, "arrays": SHAPES, "facts": True, "problem": {}}, ONE),
+        ({"format": 1, "arrays": SHAPES, "facts": FACTS | {"seed": "x"}, "problem": {}}, ONE),
+        ({"format": 1, "arrays": SHAPES, "facts": FACTS | {"iterations": -1}, "problem": {}}, ONE),
+        ({"format": 1, "arrays": SHAPES, "facts": FACTS | {"seconds": 10**400}, "problem": {}}, ONE),
+        ({"format": 1, "arrays": SHAPES, "facts": FACTS, "problem": []}, ONE),
+        (b'{"format": 1, "arrays": ' + b"[" * 100000, b""),
     ],
 )
 def test_a_sealed_file_with_the_wrong_content_is_refused(path, header, arrays):
@@ -134,7 +141,7 @@ def test_a_sealed_file_with_the_wrong_content_is_refused(path, header, arrays):
 
 
 def test_a_sealed_file_with_the_right_content_is_read(path):
-    path.write_bytes(sealed({"format": 1, "arrays": SHAPES, "facts": {}, "problem": {}}, ONE))
+    path.write_bytes(sealed({"format": 1, "arrays": SHAPES, "facts": FACTS, "problem": {}}, ONE))
     assert read(path).rows.tolist() == [4]
 
 

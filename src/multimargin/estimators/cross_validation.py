@@ -223,7 +223,9 @@ class CrossValidation(ChosenModel):
             return None
         rule = {"tol": float(self.tol), "drop": str(self.drop)}
         problem = self._problem(X, rows, n, folds[-1].unit)
-        return SearchFile(*parsed, problem | describe(grid.points, folds, metrics) | rule)
+        columns = 1 if self._template().machine == "c-svc" else len(rows.labels)
+        shapes = [(len(fold.test), columns) for fold in folds[:-1]]  # the last one has all samples
+        return SearchFile(*parsed, problem | describe(grid.points, folds, metrics) | rule, shapes)
 
     def _calibrate(self, scores: FloatArray, y: np.ndarray, weight: FloatArray) -> None:
         """Find probabilities from the out-of-fold scores of the best point."""

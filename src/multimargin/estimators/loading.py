@@ -23,6 +23,7 @@ from .linear_svc_cv import LinearSVCCV
 from .scaled import scaled_pipeline
 from .states import from_plain
 from .storing import SPLITTER, SPLITTERS
+from .validation import check_integer
 
 _SEARCHES: dict[type[Any], str] = {KernelSVCCV: KernelSVC.__name__, LinearSVCCV: LinearSVC.__name__}
 _ESTIMATORS: dict[str, type[Any]] = {cls.__name__: cls for cls in (KernelSVC, LinearSVC, *_SEARCHES)}
@@ -123,6 +124,9 @@ def _splitter(stored: dict[str, Any]) -> Any:
 # -- what a model must be ----------------------------------------------------------------------------------
 def _check(model: Any) -> None:
     """Raise unless the parts of a model fit each other, so that prediction stays within its arrays."""
+    model.get_params(deep=False)  # AttributeError if a parameter is missing
+    if model.n_threads is not None:
+        check_integer("n_threads", model.n_threads, 1)
     classes, d = model.classes_, int(model.n_features_in_)
     _demand(isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes) >= 2, "classes_")
     if isinstance(model, CrossValidation):

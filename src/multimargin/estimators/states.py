@@ -42,7 +42,8 @@ _ALL: tuple[type[Any], ...] = (
     *CALIBRATORS.values(),
     *_OTHERS,
 )
-CLASSES = {cls.__name__: cls for cls in _ALL}
+_NAMES = {cls: cls.__name__ for cls in _ALL} | {kernels.Sigmoid: "SigmoidKernel"}  # a calibrator is Sigmoid
+CLASSES = {name: cls for cls, name in _NAMES.items()}
 _SPARSE = (sp.csr_array, sp.csr_matrix)
 
 
@@ -56,12 +57,12 @@ def to_plain(value: Any) -> Any:
     if cls in _SPARSE:
         parts = value.data, value.indices, value.indptr
         return {_KIND: cls.__name__, "parts": parts, "shape": value.shape}
-    if CLASSES.get(cls.__name__) is not cls:
+    if cls not in _NAMES:
         return value
     named = is_dataclass(cls)
     stored = [f.name for f in fields(value) if f.metadata.get("stored", True)] if named else []
     state = {name: getattr(value, name) for name in stored} if named else value.__getstate__()
-    return {_KIND: cls.__name__} | {name: to_plain(part) for name, part in state.items()}
+    return {_KIND: _NAMES[cls]} | {name: to_plain(part) for name, part in state.items()}
 
 
 def from_plain(value: Any) -> Any:

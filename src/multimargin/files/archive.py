@@ -176,7 +176,7 @@ def _document(path: Path_, text: bytes) -> dict[str, Any]:
         document = json.loads(text)
         known = document["format"] == FORMAT
         version = int(document["version"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         known, version = False, 0
     if not known:
         refuse(path, "it is a zip file, but not one that multimargin has written")

@@ -198,7 +198,10 @@ def write_npy(file: Any, X: Any, y: Any, options: WriteOptions) -> None:
         raise ValueError("An .npy file holds one array: save X and y in two files, or as .npz.")
     if sp.issparse(X):
         raise ValueError("An .npy file holds a dense array: save a sparse X as .npz.")
-    np.lib.format.write_array(file, np.ascontiguousarray(X), allow_pickle=False)
+    array = np.ascontiguousarray(X)
+    np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+    # NumPy's own writer goes past the file object, and does not notice that a disk is full.
+    file.write(memoryview(array.reshape(-1).view(np.uint8)))  # type: ignore[arg-type]
 
 
 def write_npz(file: Any, X: Any, y: Any, options: WriteOptions) -> None:

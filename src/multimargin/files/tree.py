@@ -139,13 +139,19 @@ class _Reader:
             "dict": lambda: {self.value(key): self.value(part) for key, part in tree["items"]},
             "tuple": lambda: tuple(self.value(part) for part in tree["items"]),
             "objects": lambda: self.objects(tree),
-            "masked": lambda: np.ma.MaskedArray(*(self.value(part) for part in tree["parts"])),
+            "masked": lambda: self.masked(tree),
             "random state": lambda: self.random_state(tree),
         }
         if form in readers:
             return readers[form]()
         parts = [self.value(part) for part in tree["parts"]]
         return unpack(form, tree, parts, self.expansion)
+
+    def masked(self, tree: dict[str, Any]) -> np.ma.MaskedArray[Any, Any]:
+        data, mask = (self.value(part) for part in tree["parts"])
+        if mask.shape != data.shape or mask.dtype != bool:
+            raise ValueError("a masked array has a mask of another shape or type")
+        return np.ma.MaskedArray(data, mask)
 
     def objects(self, tree: dict[str, Any]) -> np.ndarray:
         items = tree["items"]

@@ -82,6 +82,11 @@ class Checkpoint:
         state = read(self.path)
         if different := differences(state.problem, self._problem):
             refuse(self.path, f"it belongs to another problem, which differs in {', '.join(different)}")
+        n = self._problem["the number of samples"]
+        columns = 1 if self._problem["the machine"] == "c-svc" else self._problem["the number of classes"]
+        known = state.rows < n if self._numbers is None else np.isin(state.rows, self._numbers)
+        if not known.all() or (state.rows < 0).any() or len(state.bias) != columns:
+            refuse(self.path, "its support vectors or its classes are not those of the problem")
         return state
 
     # -- the start -------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -25,6 +25,15 @@ from .sealed_file import read_sealed, refuse, write_sealed
 MAGIC = b"multimargin checkpoint\n"
 FORMAT = 1
 _DTYPES = {"rows": "<i8", "coef": "<f8", "bias": "<f8"}  # the arrays, in the order of the file
+# What a header can raise that somebody has made up.
+_ERRORS = (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError, RecursionError)
+_FACTS: dict[str, Any] = {
+    "iterations": int,
+    "seconds": (int, float),
+    "seed": int,
+    "solver": str,
+    "counts": dict,
+}
 
 
 @dataclass(frozen=True)
@@ -59,27 +68,48 @@ def read(path: Path) -> Snapshot:
     text, _, arrays = body.tobytes().partition(b"\n")
     try:
         header = json.loads(text)
-        if header["format"] > FORMAT:
-            refuse(
-                path,
-                f"a later version of multimargin wrote it (format {header['format']}, and this version reads "
-                f"format {FORMAT}); update multimargin to go on with it",
-            )
-        return Snapshot(
-            **_arrays(header["arrays"], memoryview(arrays)), **{k: header[k] for k in ("facts", "problem")}
+        is_later = header["format"] > FORMAT
+    except _ERRORS as error:
+        _refuse_header(path, error)
+    if is_later:
+        refuse(
+            path,
+            f"a later version of multimargin wrote it (format {header['format']}, and this version reads "
+            f"format {FORMAT}); update multimargin to go on with it",
         )
-    except (KeyError, TypeError, AttributeError, json.JSONDecodeError, _MalformedError) as error:
-        refuse(path, f"its header is not as it should be ({error})")
+    try:
+        _check_facts(header["facts"], header["problem"])
+        found = _arrays(header["arrays"], memoryview(arrays))
+    except _ERRORS as error:
+        _refuse_header(path, error)
+    return Snapshot(**found, facts=header["facts"], problem=header["problem"])
 
 
-class _MalformedError(Exception):
-    """Arrays that do not fit their description."""
+def _refuse_header(path: Path, error: Exception) -> NoReturn:
+    refuse(path, f"its header is not as it should be ({error})")
+
+
+class _MalformedError(ValueError):
+    """Parts that do not fit their description."""
+
+
+def _check_facts(facts: dict[str, Any], problem: dict[str, Any]) -> None:
+    """Raise unless every fact has its type."""
+    for name, kind in _FACTS.items():
+        if not isinstance(facts[name], kind) or isinstance(facts[name], bool):
+            raise _MalformedError(f"its {name!r} is {facts[name]!r}")
+    if min(facts["iterations"], facts["seed"]) < 0 or not math.isfinite(facts["seconds"]):
+        raise _MalformedError("its numbers are out of range")
+    if not isinstance(problem, dict):
+        raise _MalformedError("it does not say what the problem is")
 
 
 def _arrays(shapes: dict[str, list[int]], content: memoryview) -> dict[str, Any]:
     """Return the arrays of a file by name."""
     arrays, start = {}, 0
     for name, dtype in _DTYPES.items():
+        if any(type(length) is not int or length < 0 for length in shapes[name]):
+            raise _MalformedError(f"the shape of {name} is {shapes[name]!r}")
         size = 8 * math.prod(shapes[name])
         part = np.frombuffer(content[start : start + size], dtype)
         if 8 * len(part) != size:

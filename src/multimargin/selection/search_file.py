@@ -15,10 +15,11 @@ import hashlib
 import json
 import math
 import os
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -31,6 +32,8 @@ from .fits import Fold
 
 MAGIC = b"multimargin search\n"
 FORMAT = 1
+# What a header can raise that somebody has made up.
+_ERRORS = (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError, RecursionError)
 
 
 class SearchFile:
@@ -43,11 +46,20 @@ class SearchFile:
     every : float
         Seconds between two writes.
     problem : dict
-        What is searched, as JSON can hold it; ``ValueError`` if the file has another problem.
+        What is searched, from ``describe``; ``ValueError`` if the file has another problem.
+    shapes : sequence of tuple
+        The shape of the decision values of each fold.
     """
 
-    def __init__(self, path: str | os.PathLike[str], every: float, problem: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        every: float,
+        problem: dict[str, Any],
+        shapes: Sequence[tuple[int, int]],
+    ) -> None:
         self.path, self.every, self._problem = Path(os.path.realpath(path)), every, problem
+        self._shapes = list(shapes)
         prepare(self.path, "checkpoint")
         self._points = {point.number: point for point in self._read()} if self.path.exists() else {}
         self._last, self._is_saved = time.perf_counter(), True
@@ -97,36 +109,67 @@ class SearchFile:
         text, _, content = read_sealed(self.path, MAGIC, "checkpoint of a search").tobytes().partition(b"\n")
         try:
             header = json.loads(text)
-            if header["format"] > FORMAT:
-                refuse(self.path, f"a later version of multimargin wrote it (format {header['format']})")
-            if different := differences(header["problem"], self._problem):
-                refuse(self.path, f"it belongs to another search, which differs in {', '.join(different)}")
-            points = [_point(*entry) for entry in header["points"]]
-            arrays = _arrays(header["arrays"], content)
+            is_later, theirs = header["format"] > FORMAT, header["problem"]
+        except _ERRORS as error:
+            self._refuse_header(error)
+        if is_later:
+            refuse(self.path, f"a later version of multimargin wrote it (format {header['format']})")
+        if not isinstance(theirs, dict) or (different := differences(theirs, self._problem)):
+            what = ", ".join(different) if isinstance(theirs, dict) else "all"
+            refuse(self.path, f"it belongs to another search, which differs in {what}")
+        try:
+            points = [self._point(*entry) for entry in header["points"]]
+            if len({point.number for point in points}) < len(points):
+                raise ValueError("a point is there twice")
+            arrays = self._arrays(header["arrays"], content)
             for point in points:
                 point.out_of_fold = arrays if point.number == header["best"] else None
-        except (KeyError, TypeError, IndexError, json.JSONDecodeError) as error:
-            refuse(self.path, f"its header is not as it should be ({error})")
+        except _ERRORS as error:
+            self._refuse_header(error)
         return points
 
+    def _refuse_header(self, error: Exception) -> NoReturn:
+        refuse(self.path, f"its header is not as it should be ({error})")
 
-def _point(number: int, facts: list[Any], scores: list[Any], dropped: bool, bound: float) -> Point:
-    return Point(number, [tuple(fact) for fact in facts], scores, dropped, bound)
+    def _point(
+        self, number: int, facts: list[Any], scores: list[dict[str, float]], dropped: bool, bound: float
+    ) -> Point:
+        """A point that the file has; ``ValueError`` if it is none of this search."""
+        metrics = self._problem["the scores"]
+        right = type(number) is int and 0 <= number < len(self._problem["the points"])
+        right = right and type(dropped) is bool and _is_number(bound)
+        right = right and len(facts) == len(scores) and 0 < len(scores) <= len(self._shapes)
+        right = right and all(len(fact) == len(FACTS) and all(map(_is_number, fact)) for fact in facts)
+        right = right and all(sorted(score) == sorted(metrics) for score in scores)
+        if not right or not all(_is_number(value) for score in scores for value in score.values()):
+            raise ValueError(f"point {number!r} is none of this search")
+        return Point(number, [tuple(fact) for fact in facts], scores, dropped, bound)
+
+    def _arrays(self, shapes: list[list[int]], content: bytes) -> list[np.ndarray]:
+        """The decision values of the last folds, or of all."""
+        expected = [list(shape) for shape in self._shapes[len(self._shapes) - len(shapes) :]]
+        if shapes != expected or len(content) != 8 * sum(map(math.prod, expected)):
+            raise ValueError("its decision values are not those of this search")
+        arrays, start = [], 0
+        for shape in expected:
+            count = math.prod(shape)
+            values = np.frombuffer(content, "<f8", count, start).astype(np.float64)
+            if not np.isfinite(values).all():
+                raise ValueError("its decision values are not finite")
+            arrays.append(values.reshape(shape))
+            start += 8 * count
+        return arrays
+
+
+def _is_number(value: object) -> bool:
+    """Whether JSON's value is one that float64 has, or NaN."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isnan(value) or abs(value) <= sys.float_info.max or math.isinf(value)
 
 
 def _bytes(array: np.ndarray) -> np.ndarray:
     return array.reshape(-1).view(np.uint8)
-
-
-def _arrays(shapes: list[list[int]], content: bytes) -> list[np.ndarray]:
-    arrays, start = [], 0
-    for shape in shapes:
-        size = 8 * math.prod(shape)
-        if start + size > len(content):
-            raise IndexError("there are too few values")
-        arrays.append(np.frombuffer(content[start : start + size], "<f8").astype(np.float64).reshape(shape))
-        start += size
-    return arrays
 
 
 def describe(

@@ -24,9 +24,7 @@
 #include <utility>
 #include <vector>
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
+#include "base/openmp_team.hpp"
 
 // Functions written for one instruction set with its intrinsics. Call them only if the machine has it.
 #if (defined(__GNUC__) || defined(__clang__)) && defined(__x86_64__)
@@ -102,18 +100,6 @@ inline int max_threads() {
 #endif
 }
 
-// Ends the idle threads that OpenMP keeps for the calling thread; the next parallel region starts new ones. False if
-// they are still there.
-inline bool end_threads() {
-#if !defined(_OPENMP)
-  return true;
-#elif _OPENMP >= 201811 || (defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 9)  // GCC had it before OpenMP 5.0
-  return omp_pause_resource_all(omp_pause_hard) == 0;
-#else
-  return false;
-#endif
-}
-
 // With less arithmetic than this, the barrier of a parallel region costs more than a second thread saves.
 inline constexpr double parallel_flops = 2e6;
 
@@ -134,6 +120,7 @@ void parallel_tasks(Index n_tasks, int n_threads, MakeWorker make_worker) {
 #ifdef _OPENMP
   const int team = static_cast<int>(std::min<Index>(n_threads, n_tasks));
   if (team > 1) {
+    gather_team(team);
     std::exception_ptr error;
 #pragma omp parallel num_threads(team)
     {

@@ -157,6 +157,7 @@ class MachinePasses final : public PassRunner {
     std::atomic<Index> stop_at{std::numeric_limits<Index>::max()};
     std::exception_ptr error;
     std::unique_ptr<SpinBarrier> barrier;
+    gather_team(static_cast<int>(blocks_.size()));
 #pragma omp parallel num_threads(static_cast<int>(blocks_.size()))
     {
       const Index t = omp_get_thread_num(), team = omp_get_num_threads();  // may be fewer than asked for

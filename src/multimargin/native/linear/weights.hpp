@@ -13,7 +13,12 @@ inline constexpr Index kClassLanes = 8;  // m is padded to a multiple of this
 template <class W, Index Width>
 struct Lanes {
 #if defined(__GNUC__) || defined(__clang__)
-  typedef W Type __attribute__((vector_size(Width * sizeof(W)), aligned(sizeof(W)), may_alias));
+  typedef W Type __attribute__((vector_size(Width * sizeof(W))));
+
+  // A vector anywhere in memory. It is a structure because templates and `auto` forget the attributes of a type.
+  struct __attribute__((packed, may_alias)) Stored {
+    Type value;
+  };
 
   static MULTIMARGIN_INLINE Type larger(const Type& a, const Type& b) { return a > b ? a : b; }
 #else
@@ -27,6 +32,10 @@ struct Lanes {
       for (Index c = 0; c < Width; ++c) product.values[c] = lanes.values[c] * factor;
       return product;
     }
+  };
+
+  struct Stored {
+    Type value;
   };
 
   static Type larger(const Type& a, const Type& b) {
@@ -67,11 +76,11 @@ struct ClassLanes {
     if constexpr (Tail > 0) half[0] += other.half[0];
   }
 
-  // combine(mine, theirs) for every vector of mine, and of the weights (constant or not) at `at`.
+  // combine(mine, theirs) for every vector of mine, and of the weights at `at`, which change if they are not constant.
   template <class V, class Combine>
   MULTIMARGIN_INLINE void with(V* at, Combine combine) {
-    for (Index b = 0; b < kVectors; ++b) combine(wide[b], *vector_at(at + kWidth * b, &wide[b]));
-    if constexpr (Tail > 0) combine(half[0], *vector_at(at + 16 * Blocks, &half[0]));
+    for (Index b = 0; b < kVectors; ++b) with_vector<kWidth>(wide[b], at + kWidth * b, combine);
+    if constexpr (Tail > 0) with_vector<8>(half[0], at + 16 * Blocks, combine);
   }
 
   MULTIMARGIN_INLINE W largest() const {
@@ -86,14 +95,17 @@ struct ClassLanes {
   }
 
  private:
-  // The values at `at` as a vector of the type of `like`.
-  template <class Vector>
-  static MULTIMARGIN_INLINE Vector* vector_at(W* at, const Vector* /*like*/) {
-    return reinterpret_cast<Vector*>(at);
-  }
-  template <class Vector>
-  static MULTIMARGIN_INLINE const Vector* vector_at(const W* at, const Vector* /*like*/) {
-    return reinterpret_cast<const Vector*>(at);
+  template <Index Width, class Vector, class V, class Combine>
+  static MULTIMARGIN_INLINE void with_vector(Vector& mine, V* at, Combine combine) {
+    using Stored = typename Lanes<W, Width>::Stored;
+    if constexpr (std::is_const_v<V>) {
+      const Vector theirs = reinterpret_cast<const Stored*>(at)->value;
+      combine(mine, theirs);
+    } else {
+      Vector theirs = reinterpret_cast<Stored*>(at)->value;
+      combine(mine, theirs);
+      reinterpret_cast<Stored*>(at)->value = theirs;
+    }
   }
 };
 

@@ -1,0 +1,204 @@
+"""Fit random machines on random data for an hour, and watch the memory: it must stay flat.
+
+    python tests/faults/soak.py --seconds 3600
+
+Every fit is random in everything: machine, kernel, bias, method, engine, threads, form and size of the data,
+and what is done with the model. One in eight is broken off: by a time limit, a callback that raises, data
+that are refused or a signal. Models are predicted with, saved, loaded, reported and dropped. What is watched
+is the resident memory after garbage collection, open files, threads and temporary files. The first fifth of
+the time is for caches to fill. After that, MOST bytes are what the middle of the last fifth may be above the
+middle of the second one.
+"""
+
+import argparse
+import ctypes
+import gc
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from multimargin import KernelSVC, KernelSVCCV, LinearSVC, load
+
+MOST = 4 << 20  # bytes
+LOOK = 2.0  # seconds between two looks at the memory
+MACHINES = ("crammer-singer", "weston-watkins", "lee-lin-wahba", "msvm2", "one-vs-rest")
+KERNELS = ("linear", "rbf", "poly", "sigmoid", "laplacian")
+
+
+class BrokenOff(Exception):  # noqa: N818  (not an error)
+    """What a callback raises."""
+
+
+def random_data(rng, chance):
+    """Samples in one of the forms that fits take, and labels."""
+    n, d, m = chance.randrange(10, 250), chance.randrange(2, 40), chance.randrange(2, 8)
+    y = np.arange(n) % m
+    X = rng.normal(size=(n, d)) + rng.normal(size=(m, d))[y]
+    form = chance.randrange(6)
+    if form == 1:
+        X = X.astype(np.float32)
+    elif form == 2:
+        X = np.round(3 * X).astype(np.int8)
+    elif form == 3:
+        X = (X > 0).astype(np.uint8)
+    elif form == 4:
+        X = sparse.csr_array(np.where(abs(X) > 1, X, 0))
+    elif form == 5:
+        X = np.asfortranarray(X)
+    names = chance.choice((y, y + 0.5, np.array([f"class {k}" for k in y])))
+    return X, names
+
+
+def random_model(chance):
+    """An estimator that was not fitted."""
+    threads = chance.choice((1, 2))
+    C = 10 ** chance.uniform(-2, 2)
+    kind = chance.randrange(8)
+    if kind == 0:
+        machine = chance.choice(("crammer-singer", "weston-watkins", "one-vs-rest"))
+        return LinearSVC(machine, C=C, n_threads=threads, max_iter=100)
+    if kind == 1:
+        return KernelSVCCV(Cs=[0.1, C], gammas=[0.1], cv=2, n_threads=threads)
+    machine = chance.choice(MACHINES)
+    params = {
+        "C": C,
+        "n_threads": threads,
+        "kernel": chance.choice(KERNELS),
+        "gamma": chance.choice((0.02, 0.3)),
+    }
+    params["bias"] = chance.choice(("auto", "none", "regularized", "free"))
+    if machine == "crammer-singer" and params["bias"] != "free":
+        params["solver"] = chance.choice(("auto", "auto", "dasmc", "msvmpack"))
+    if chance.random() < 0.1:
+        params["engine"] = "numpy"
+    if chance.random() < 0.2:
+        params |= {"cache_size": 0.05, "dtype": "float32"}
+    return KernelSVC(machine, max_iter=200, time_limit=2.0, **params)
+
+
+def break_off(chance, model, X, y):
+    """A fit that ends before it is done."""
+    way = chance.randrange(4)
+    if way == 0 and not isinstance(model, KernelSVCCV):
+        model.set_params(time_limit=1e-4).fit(X, y)
+    elif way == 1 and not isinstance(model, KernelSVCCV):
+
+        def stop(_):
+            raise BrokenOff
+
+        model.set_params(callback=stop).fit(X, y)
+    elif way == 2:
+        bad = X.toarray() if sparse.issparse(X) else X.astype(float)
+        bad[0, 0] = np.nan
+        model.fit(bad, y)
+    else:
+        model.fit(X, y[:-1])
+
+
+def one(number, folder):
+    """Fit once; raises if something is wrong. Whether the fit was done."""
+    chance, rng = random.Random(number), np.random.default_rng(number)
+    (X, y), model = random_data(rng, chance), random_model(chance)
+    try:
+        if chance.random() < 0.125:
+            break_off(chance, model, X, y)
+            return False
+        if chance.random() < 0.05 and isinstance(model, KernelSVC):
+            path = folder / "fit.checkpoint"
+            path.unlink(missing_ok=True)
+            model.set_params(checkpoint=(path, 0.0))
+        model.fit(X, y)
+    except (ValueError, BrokenOff):
+        return False
+    use(chance, model, X, folder)
+    return True
+
+
+def use(chance, model, X, folder):
+    scores = model.decision_function(X)
+    assert np.isfinite(scores).all(), "scores are not finite"
+    assert np.isin(model.predict(X), model.classes_).all()
+    best = getattr(model, "best_estimator_", model)
+    assert np.isfinite(best.duality_gap_), "the gap is not finite"
+    if chance.random() < 0.1:
+        model.save(folder / "model.mm")
+        back = load(folder / "model.mm", mmap=chance.random() < 0.5)
+        np.testing.assert_array_equal(back.decision_function(X), scores)
+    if chance.random() < 0.05:
+        model.report(folder / "page.html")
+
+
+class Watch:
+    """Looks at what a process holds."""
+
+    def __init__(self):
+        self.looks = []  # (seconds, fits, bytes, files, threads)
+        self.trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+
+    def look(self, seconds, fits):
+        gc.collect()
+        if self.trim is not None:
+            self.trim(0)
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        held = [len(os.listdir(f"/proc/self/{what}")) for what in ("fd", "task")]
+        self.looks.append((seconds, fits, pages * os.sysconf("SC_PAGE_SIZE"), *held))
+
+    def part(self, first, last):
+        """Medians of the looks in that part of the time."""
+        end = self.looks[-1][0]
+        chosen = [look[1:] for look in self.looks if first * end <= look[0] <= last * end]
+        return [statistics.median(column) for column in zip(*chosen, strict=True)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seconds", type=float, default=3600.0)
+    parser.add_argument("--first", type=int, default=0, help="number of the first fit")
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    watch, start, number, done, shown = Watch(), time.monotonic(), args.first, 0, 0.0
+    with tempfile.TemporaryDirectory() as name, np.errstate(all="ignore"):
+        folder = Path(name)
+        while (now := time.monotonic() - start) < args.seconds:
+            try:
+                done += one(number, folder)
+            except BaseException:
+                print(f"fit {number} failed: python tests/faults/soak.py --first {number}", flush=True)
+                raise
+            number += 1
+            if not watch.looks or now - watch.looks[-1][0] >= LOOK:
+                watch.look(now, number - args.first)
+            if now - shown > 60:
+                shown = now
+                print(f"{now:6.0f} s: {number:,} fits, {watch.looks[-1][2] / (1 << 20):.1f} MiB", flush=True)
+        left = [entry for entry in os.listdir(folder) if entry.endswith(".tmp")]
+    return report(watch, done, left)
+
+
+def report(watch, done, left):
+    """Print what was seen; 1 if something grew."""
+    (fits, early, files, threads), (last_fits, late, last_files, last_threads) = (
+        watch.part(0.2, 0.4),
+        watch.part(0.8, 1),
+    )
+    grown = late - early
+    print(
+        f"{watch.looks[-1][1]:,} fits, {done:,} of them done, in {watch.looks[-1][0]:.0f} s\n"
+        f"resident memory: {early / (1 << 20):.1f} MiB after {fits:,.0f} fits, {late / (1 << 20):.1f} MiB "
+        f"after {last_fits:,.0f}: {grown / (1 << 20):+.2f} MiB, {grown / (last_fits - fits):+.0f} bytes each\n"
+        f"open files {files:.0f} and {last_files:.0f}, threads {threads:.0f} and {last_threads:.0f}, "
+        f"temporary files left {len(left)}"
+    )
+    return int(grown > MOST or last_files > files or last_threads > threads or bool(left))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
