@@ -1,4 +1,4 @@
-"""Some seconds of the fuzzers, in processes of their own: a crash, a hang or too much memory would end them."""
+"""A minute of the fuzzers, in processes of their own: a crash, a hang or too much memory would end them."""
 
 import re
 import subprocess
@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 
 CASES = [  # the script, the number of its first input, the most inputs, and seconds
     ("fuzz.py", 0, 200_000, 20),
