@@ -193,7 +193,8 @@ def report(watch, done, left):
     print(
         f"{watch.looks[-1][1]:,} fits, {done:,} of them done, in {watch.looks[-1][0]:.0f} s\n"
         f"resident memory: {early / (1 << 20):.1f} MiB after {fits:,.0f} fits, {late / (1 << 20):.1f} MiB "
-        f"after {last_fits:,.0f}: {grown / (1 << 20):+.2f} MiB, {grown / (last_fits - fits):+.0f} bytes each\n"
+        f"after {last_fits:,.0f}: {grown / (1 << 20):+.2f} MiB, "
+        f"{grown / (last_fits - fits):+.0f} bytes each\n"
         f"open files {files:.0f} and {last_files:.0f}, threads {threads:.0f} and {last_threads:.0f}, "
         f"temporary files left {len(left)}"
     )
