@@ -65,7 +65,7 @@ _MORE = replace(
     working_set=Growing(start=512, share=0.5, least=256),
     inner=replace(_DESCENT, reach=0.0),
 )
-_MOST = replace(_BOX, working_set=Growing(start=1024, share=1.0, least=512, everyone=0.95), inner_floor=0.5)
+_MOST = replace(_BOX, working_set=Growing(start=1024, share=1.0, least=512, everyone=0.95), inner_floor=0.8)
 VARIANTS: dict[tuple[str, str], Decomposition] = {
     ("auto", "weston-watkins"): replace(_BOX, inner=replace(_DESCENT, spans=True, partners=True), leap=True),
     ("auto", "lee-lin-wahba"): _MOST,
