@@ -45,7 +45,8 @@ DescentResult descend(const Subproblem<T>& b, const DescentOptions& options, T* 
   if constexpr (std::is_same_v<T, Fixed16> && !kListsVariables<Machine>) {
     throw std::invalid_argument("fixed-point kernel blocks are for crammer-singer and weston-watkins only");
   } else if constexpr (Machine::kSharesMean) {
-    return TileDescent<Machine, T>(b, std::move(machine), options).run();
+    if (options.eps >= kSingleTileEps) return TileDescent<Machine, T, T>(b, std::move(machine), options).run();
+    return TileDescent<Machine, T, double>(b, std::move(machine), options).run();
   } else if constexpr (!Machine::kSumsToZero) {
     std::vector<Index> ids(b.q);
     std::iota(ids.begin(), ids.end(), Index{0});

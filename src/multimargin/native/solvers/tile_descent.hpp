@@ -12,8 +12,8 @@
 //
 // A sweep visits every sample once. The next sweep draws other tiles, so that no border between tiles stays. While more
 // than half of the samples are in tiles, the next sweep starts with momentum (momentum.hpp). If only a few violate,
-// fewer
-// are in tiles. If such sweeps have cost as much as a whole one, the others are whole, for the sake of the momentum.
+// fewer are in tiles. If such sweeps have cost as much as a whole one, the others are whole, for the sake of the
+// momentum.
 #pragma once
 
 #include "base/interrupt.hpp"
@@ -30,15 +30,21 @@ namespace multimargin::solvers {
 using namespace machines;
 using namespace state;
 
+// Single precision is enough for the gradients of a tile if eps is at least this.
+inline constexpr double kSingleTileEps = 1e-5;
+
 // Solves the subproblem in place. Ends when no row violates its conditions by more than eps, after max_sweeps, with the
 // sweep that reaches most_work, or with one that moves nothing (float64 cannot resolve the steps).
-template <class Machine, class T>
+//
+// Gradients inside of a tile are of type S. Their rounding errors end with the tile: its steps change G in double.
+template <class Machine, class T, class S>
 class TileDescent {
  public:
   TileDescent(const Subproblem<T>& block, Machine machine, const DescentOptions& options)
       : b_(block), o_(options), machine_(std::move(machine)), random_(options.seed),
-        interrupt_(options.seconds), K_(kTile * kTile), G_(kTile * block.m), rows_(G_.size()), delta_(G_.size()),
-        next_(3 * block.m), violation_(block.q),
+        interrupt_(options.seconds), K_(kTile * kTile), G_(kStride * block.m), rows_(kTile * block.m),
+        delta_(rows_.size()),
+        next_(3 * block.m), step_(block.m), violation_(block.q),
         momentum_(block.alpha, block.G, block.q * block.m), left_(block.q) {}
 
   DescentResult run() {
@@ -68,6 +74,9 @@ class TileDescent {
 
  private:
   static constexpr Index kTile = 256;
+  // From the gradients of one class to those of the next: not a power of two, so that the gradients of one sample do
+  // not compete for the same few places of the cache.
+  static constexpr Index kStride = kTile + 64 / static_cast<Index>(sizeof(S));
   static constexpr int kPasses = 10;          // over a tile, at most
   static constexpr double kShare = 0.1;       // a sweep lowers all violations to this share of the largest
   static constexpr double kInside = 0.5;      // inside a tile, to this share of that
@@ -129,7 +138,7 @@ class TileDescent {
     for (Index s = 0; s < n; ++s) {
       const Index i = ids_[s];
       gather_row(b_.K + i * b_.K_stride, ids_.data(), n, K_.data() + s * kTile);
-      for (Index r = 0; r < m; ++r) G_[r * kTile + s] = b_.G[i * m + r];
+      for (Index r = 0; r < m; ++r) G_[r * kStride + s] = static_cast<S>(b_.G[i * m + r]);
       std::copy_n(b_.alpha + i * m, m, rows_.data() + s * m);
       Machine::lift(b_.y[i], m, rows_.data() + s * m);
     }
@@ -155,7 +164,7 @@ class TileDescent {
   bool visit(Index s, double eps, bool must) {
     const Index i = ids_[s], m = b_.m, own = b_.y[i];
     double *row = rows_.data() + s * m, *G = next_.data(), *next = G + m, *step = next + m;
-    for (Index r = 0; r < m; ++r) G[r] = G_[r * kTile + s];
+    for (Index r = 0; r < m; ++r) G[r] = static_cast<double>(G_[r * kStride + s]);
     if (!must && Machine::violation(G, row, own, b_.C[i], m) <= eps) return false;
     std::copy_n(row, m, next);
     machine_.minimise(G, b_.diag[i], own, b_.C[i], m, next);
@@ -165,25 +174,25 @@ class TileDescent {
     std::copy_n(next, m, row);
     moved_[s] = 1;
     Machine::lower(own, m, step);
-    add_outer(K_.data() + s * kTile, static_cast<Index>(ids_.size()), step, m, G_.data());
+    for (Index r = 0; r < m; ++r) step_[r] = static_cast<S>(step[r]);
+    add_outer(K_.data() + s * kTile, static_cast<Index>(ids_.size()), step_.data(), m, G_.data());
     return true;
   }
 
-  // G[r, t] += step[r] k[t], rows kTile apart; two classes share the reading of k.
-  static MULTIMARGIN_CLONES void add_outer(const T* __restrict k, Index n, const double* step, Index m,
-                                           double* __restrict G) {
+  // G[r, t] += step[r] k[t], rows kStride apart; two classes share the reading of k.
+  static MULTIMARGIN_CLONES void add_outer(const T* __restrict k, Index n, const S* step, Index m, S* __restrict G) {
     Index r = 0;
     for (; r + 2 <= m; r += 2) {
-      const double a = step[r], b = step[r + 1];
-      double *first = G + r * kTile, *second = first + kTile;
+      const S a = step[r], b = step[r + 1];
+      S *first = G + r * kStride, *second = first + kStride;
       for (Index t = 0; t < n; ++t) {
-        const auto weight = static_cast<double>(k[t]);
+        const auto weight = static_cast<S>(k[t]);
         first[t] += a * weight;
         second[t] += b * weight;
       }
     }
     if (r < m)
-      for (Index t = 0; t < n; ++t) G[r * kTile + t] += step[r] * static_cast<double>(k[t]);
+      for (Index t = 0; t < n; ++t) G[r * kStride + t] += step[r] * static_cast<S>(k[t]);
   }
 
   // Writes the tile's rows to the block and adds K[:, tile] delta to its gradient. Returns the work.
@@ -208,9 +217,10 @@ class TileDescent {
   Interrupt interrupt_;
   std::vector<Index> ids_;            // the tile's samples
   std::vector<T> K_;                  // their kernel, kTile apart
-  std::vector<double> G_;             // their gradient, class after class, kTile apart
+  std::vector<S> G_;                  // their gradient, class after class, kStride apart
   std::vector<double> rows_, delta_;  // their listed rows, their steps
   std::vector<double> next_;          // of one sample: gradient, new row, step
+  std::vector<S> step_;               // the same step
   std::vector<double> violation_;     // of every sample, at the start of the sweep
   Momentum momentum_;
   Index work_of_parts_ = 0;          // of sweeps over fewer than half of the samples
