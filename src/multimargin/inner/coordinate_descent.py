@@ -77,8 +77,8 @@ class CoordinateDescent(InnerSolver):
     handles: ClassVar[frozenset[str]] = ANY_SET
     measure: ClassVar[str] = "psi"
     lazy: ClassVar[bool] = True
-    fixed_point: ClassVar[frozenset[str]] = frozenset({"crammer-singer", "weston-watkins"})
-    together: ClassVar[frozenset[str]] = fixed_point
+    together: ClassVar[frozenset[str]] = frozenset({"crammer-singer", "weston-watkins"})
+    fixed_point: ClassVar[frozenset[str]] = together | {"one-vs-rest"}
     update: str = "sort"
     max_sweeps: int = 300
     staged: bool = True

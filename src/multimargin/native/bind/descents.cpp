@@ -72,7 +72,9 @@ Found descent_from_samples(const std::string& machine, const WorkingSetKernel& k
 // The kept rows of all classes. The first use decides their precision.
 struct KeptClasses {
   Index m, most_values;
-  std::variant<std::monostate, std::vector<ClassRows<float>>, std::vector<ClassRows<double>>> rows;
+  std::variant<std::monostate, std::vector<ClassRows<float>>, std::vector<ClassRows<double>>,
+               std::vector<ClassRows<Fixed16>>>
+      rows;
 
   template <class T>
   std::vector<ClassRows<T>>& of() {
@@ -110,7 +112,7 @@ Found class_descent(KeptClasses& kept, const KernelRows& rows, const Ids& slots,
   require(length(diag) == q, "diag must have one value per row of G");
   check_source(rows, slots, ids, q);
   require(kept.m == m, "kept must be of as many classes as G");
-  return with_rows(rows, [&]<class T>(const T* first, Index stride) {
+  return with_stored_rows(rows, [&]<class T>(const T* first, Index stride) {
     auto& classes = kept.of<T>();
     const Subproblem<T> block{q, m, nullptr, 0, diag.data(), G.data(), alpha.data(), y.data(), C.data()};
     OneVsRest machine(m, OneVsRest::find_update(options.update), options.seed, options.relax);

@@ -279,7 +279,8 @@ class ClassDescent {
   // updated; then the block must have all samples.
   DescentResult run(const DescentOptions& options, bool complete) {
     complete_ = complete;
-    return options.eps >= kSingleEps ? run_with<T>(options) : run_with<double>(options);
+    using Single = std::conditional_t<std::is_same_v<T, double>, double, float>;
+    return options.eps >= kSingleEps ? run_with<Single>(options) : run_with<double>(options);
   }
 
  private:

@@ -37,13 +37,13 @@ bool has_curvature(const Subproblem<T>& b) {
 //     rows sum to zero (Crammer-Singer, Weston-Watkins)        sample after sample over the listed variables; a small
 //                                                              block as a whole: the worst samples, with partners
 //
-// Kernel rows of single classes are copied to `room`, but not those of a small block. Listed variables go with
-// fixed-point kernel values too.
+// Kernel rows of single classes are copied to `room`, but not those of a small block. Kernel values may be fixed-point
+// numbers unless classes share their mean.
 template <class Machine, class T>
 DescentResult descend(const Subproblem<T>& b, const DescentOptions& options, T* room, Index room_size) {
   Machine machine(b.m, Machine::find_update(options.update), options.seed + 1, options.relax);
-  if constexpr (std::is_same_v<T, Fixed16> && !kListsVariables<Machine>) {
-    throw std::invalid_argument("fixed-point kernel blocks are for crammer-singer and weston-watkins only");
+  if constexpr (std::is_same_v<T, Fixed16> && Machine::kSharesMean) {
+    throw std::invalid_argument("fixed-point kernel blocks are not for lee-lin-wahba and msvm2");
   } else if constexpr (Machine::kSharesMean) {
     if (options.eps >= kSingleTileEps) return TileDescent<Machine, T, T>(b, std::move(machine), options).run();
     return TileDescent<Machine, T, double>(b, std::move(machine), options).run();
