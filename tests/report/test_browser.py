@@ -247,8 +247,8 @@ def test_features_of_rows_are_not_squeezed_into_a_narrow_column(browser, pages, 
 def test_features_of_rows_with_short_labels_fit_on_a_phone(browser, pages):
     browser.open(pages["many"][0], width=390)
     script = """
-    const box = document.querySelector("#mistakes").closest(".scroll");
-    return [document.querySelectorAll("#mistakes td > ul.inline").length, box.scrollWidth - box.clientWidth];"""
+    const table = document.querySelector("#mistakes"), box = table.closest(".scroll");
+    return [table.querySelectorAll("td > ul.inline").length, box.scrollWidth - box.clientWidth];"""
     rows, hidden = browser.run(script)
     assert rows > 0
     assert hidden <= 0
