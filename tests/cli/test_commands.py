@@ -221,6 +221,9 @@ def test_predict_repeats_the_scaling(kind, digits, run):
     assert found["accuracy"] == model.score(scaling.apply(T), t)
     assert load("train.mm").score(T, t) == found["accuracy"]
     assert json.loads(run("info", "train.mm", "--json")[1])["scaling"] == kind
+    assert run("report", "train.mm", "test.libsvm", "-q") == (0, "", "")
+    page = Path("train.html").read_text(encoding="utf-8")
+    assert all(part in page for part in (f"{kind}; ", "× 64, uint8", f'value="{found["accuracy"]!r}"'))
 
 
 def test_predict_writes_labels_scores_and_a_table(digits, run):

@@ -253,6 +253,7 @@ def test_an_error_ends_all_ranks(words, said, folder):
     assert done.returncode != 0
     assert "Traceback" not in done.stderr
     assert said in done.stderr
+    assert done.stderr.count("multimargin train: error") == 1
 
 
 def test_weights_name_classes_of_any_rank(folder):

@@ -25,6 +25,23 @@ def test_dense_data(kind, X):
         np.testing.assert_allclose(scaling.apply(rows), scaler.transform(rows), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("kind", DENSE)
+@given(X=VALUES)
+def test_undone(kind, X):
+    for rows in (X, np.rint(X), sp.csr_array(X)):
+        scaling = Scaling.fit(kind, rows)
+        before = scaling.undo(scaling.apply(rows))
+        if kind == "unit":
+            assert before is None
+            continue
+        rows, before = (each.toarray() if sp.issparse(each) else each for each in (rows, before))
+        np.testing.assert_allclose(before, rows, rtol=1e-9, atol=1e-9)
+    if kind != "unit":
+        whole = np.rint(X)
+        scaling = Scaling.fit(kind, whole)
+        np.testing.assert_array_equal(scaling.undo(scaling.apply(whole)), whole)
+
+
 @pytest.mark.parametrize("kind", SPARSE)
 @given(X=VALUES)
 def test_sparse_data_stay_sparse(kind, X):

@@ -235,6 +235,25 @@ def test_captions_can_be_read_without_scrolling(browser, pages, name, width):
     assert browser.run(wide)
 
 
+@pytest.mark.parametrize("width", [320, 390])
+def test_features_of_rows_are_not_squeezed_into_a_narrow_column(browser, pages, width):
+    browser.open(pages["iris"][0], width=width)
+    lists = "#mistakes td > ul.inline"
+    assert browser.run(f"return document.querySelectorAll('{lists}').length") > 0
+    script = "return [...document.querySelectorAll(arguments[0])].map(e => e.getBoundingClientRect().width)"
+    assert min(browser.run(script, lists)) >= 120
+
+
+def test_features_of_rows_with_short_labels_fit_on_a_phone(browser, pages):
+    browser.open(pages["many"][0], width=390)
+    script = """
+    const table = document.querySelector("#mistakes"), box = table.closest(".scroll");
+    return [table.querySelectorAll("td > ul.inline").length, box.scrollWidth - box.clientWidth];"""
+    rows, hidden = browser.run(script)
+    assert rows > 0
+    assert hidden <= 0
+
+
 def test_without_scripts_the_page_is_complete(browser, pages):
     browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:

@@ -19,6 +19,7 @@ from scipy.stats import binomtest
 from sklearn.datasets import load_digits, load_iris
 
 from multimargin import KernelSVC, KernelSVCCV, LinearSVC
+from multimargin.datasets import Scaling
 from multimargin.report import numbers, palette
 from multimargin.report.images import data_address, shape_of_images
 from multimargin.report.markup import Html, escape, label, tag
@@ -123,6 +124,16 @@ def test_one_row_is_not_several(flowers, tmp_path):
     chosen = np.concatenate([wrong, np.flatnonzero(model.predict(X) == y)])
     text = model.report(tmp_path / "one.html", X[chosen], y[chosen]).read_text(encoding="utf-8")
     assert "The row with the most negative margin" in text
+
+
+def test_one_suspect_is_not_several(tmp_path):
+    X = np.repeat([[0.0], [10.0]], 10, axis=0)
+    y = np.repeat([0, 1], 10)
+    y[3] = 1
+    model = KernelSVC(gamma=0.1).fit(X, y)
+    assert (model._support_loss > model.tol).sum() == 1
+    text = model.report(tmp_path / "one.html").read_text(encoding="utf-8")
+    assert "This training row has the largest loss" in text
 
 
 def test_names_are_escaped():
@@ -356,6 +367,22 @@ def test_a_perfect_model_has_nothing_to_confuse(flowers, tmp_path):
     model = KernelSVC(C=1e4, gamma=10.0).fit(X, y)
     page = said(model, tmp_path, X, y)
     assert "No row is predicted wrong" in page
+
+
+@pytest.mark.parametrize(("kind", "shown"), [("minmax", "before"), ("standard", "before"), ("unit", "after")])
+def test_rows_of_a_scaled_model_are_shown_as_the_reader_knows_them(kind, shown, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(100, 200, (60, 3)), np.arange(60) % 2  # labels that nothing can predict
+    scaling = Scaling.fit(kind, X)
+    model = KernelSVC(C=0.1).fit(scaling.apply(X), y)
+    page = said(model, tmp_path, X, y, scaling=scaling)
+    assert f"{kind}; " in page and f"shown {shown} it" in page
+    assert f"accuracy of {100 * model.score(scaling.apply(X), y):.2f}%" in page
+    mistakes, suspects = page[page.index("The worst mistakes") :].split("Suspect labels")[:2]
+    for part in [mistakes, suspects] if kind != "unit" else [mistakes]:
+        values = [float(value) for value in re.findall(r"feature \d : ([^ ]+)", part)]
+        assert len(values) > 20
+        assert all(100 <= value < 200 and value == round(value) for value in values)
 
 
 def test_several_scores_of_a_search(flowers, tmp_path):

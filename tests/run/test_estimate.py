@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from multimargin import KernelSVC
-from multimargin.run.estimate import Estimate, in_words
+from multimargin.run.estimate import Estimate, in_words, time_left
 from multimargin.solution import TraceRow
 
 # Share of the time, largest violation, duality gap: Crammer-Singer and c-svc by "auto" on 6,000 rows of 20
@@ -85,6 +85,10 @@ def test_odd_rows():
 
 def test_times_in_words():
     assert [in_words(s) for s in (0.2, 59.4, 61, 7260)] == ["under 1 s", "59 s", "1 min 1 s", "2 h 1 min"]
+
+
+def test_what_is_left_in_words():
+    assert [time_left(s) for s in (0.2, 61)] == ["under 1 s left", "about 1 min 1 s left"]
 
 
 def test_the_bar_moves_during_a_long_iteration(monkeypatch, capsys):

@@ -9,12 +9,13 @@ import threading
 import time
 from typing import Any, Self, TextIO
 
-from ..run.estimate import Estimate, in_words
+from ..run.estimate import Estimate, time_left
 from ..solution import TraceRow
 
 _REDRAW, _LINE = 0.1, 2.0  # seconds between two drawings, and between two plain lines
 _BAR = 16
 _CLEAR = "\r\x1b[K"
+_LEFT_OUT = ("bar", "rows", "cache", "gap", "support", "left", "violation")  # the first of these first
 
 
 class Display:
@@ -44,26 +45,28 @@ class Display:
             self._out.write(f"{self.facts()}\n")
             self._out.flush()
 
-    def facts(self) -> str:
-        """The state of the fit in one line."""
+    def facts(self, width: int | None = None) -> str:
+        """The state of the fit in one line; if ``width`` is short of letters, whole parts are left out."""
         seconds = time.perf_counter() - self._start
         with self._lock:
             row, left, share = self._row, self._estimate.left(seconds), self._estimate.share(seconds)
         if row is None:
             return f"{seconds:6.1f} s  first iteration"
-        parts = [
-            f"{seconds:6.1f} s  {bar(share)} {share:4.0%}",
-            f"violation {row.violation:.1e} {ladder(row.violation, self._tol)} {self._tol:.0e}",
-        ]
+        parts = {
+            "seconds": f"{seconds:6.1f} s",
+            "bar": bar(share),
+            "share": f"{share:4.0%}",
+            "violation": f"violation {row.violation:.1e} {ladder(row.violation, self._tol)}{self._tol:.0e}",
+        }
         if not math.isnan(row.gap):
-            parts.append(f"gap {row.gap:.2g}")
-        parts.append(f"{row.support} SVs")
+            parts["gap"] = f"gap {row.gap:.2g}"
+        parts["support"] = f"{row.support} SVs"
         if row.rows + row.hits:
-            parts.append(f"cache {row.hits / (row.rows + row.hits):.0%}")
-            parts.append(f"{row.rows / max(row.seconds, 1e-9):.0f} rows/s")
+            parts["cache"] = f"cache {row.hits / (row.rows + row.hits):.0%}"
+            parts["rows"] = f"{row.rows / max(row.seconds, 1e-9):.0f} rows/s"
         if left is not None:
-            parts.append(f"about {in_words(left)} left")
-        return "  ".join(parts)
+            parts["left"] = time_left(left)
+        return shortened(parts, width)
 
     def _tick(self) -> None:
         while not self._ended.wait(_REDRAW):
@@ -71,7 +74,7 @@ class Display:
 
     def _draw(self) -> None:
         width = max(shutil.get_terminal_size().columns - 1, 20)
-        self._out.write(f"{_CLEAR}{self.facts()[:width]}")
+        self._out.write(f"{_CLEAR}{self.facts(width)[:width]}")
         self._out.flush()
 
     def __enter__(self) -> Self:
@@ -85,6 +88,23 @@ class Display:
             self._ticker.join()
             self._out.write(_CLEAR)
             self._out.flush()
+
+
+def shortened(parts: dict[str, str], width: int | None) -> str:
+    """The parts in one line of at most ``width`` letters, without those that matter least.
+
+    Examples
+    --------
+    >>> parts = {"seconds": "7.1 s", "bar": "[#...]", "share": "25%"}
+    >>> shortened(parts, None), shortened(parts, 12)
+    ('7.1 s  [#...]  25%', '7.1 s  25%')
+    """
+    kept = dict(parts)
+    for name in _LEFT_OUT:
+        if width is None or len("  ".join(kept.values())) <= width:
+            break
+        kept.pop(name, None)
+    return "  ".join(kept.values())
 
 
 def bar(share: float) -> str:

@@ -118,7 +118,7 @@ def guarded(args: argparse.Namespace) -> int:
         say(args.command, "interrupted")
         return INTERRUPTED
     except UsageError as error:
-        say(args.command, f"error: {error}")
+        _tell(args.command, error, str(error))
         return USAGE
     except Exception as error:
         if args.debug:
@@ -126,8 +126,14 @@ def guarded(args: argparse.Namespace) -> int:
         if heard.any:
             say(args.command, "interrupted")
             return INTERRUPTED
-        say(args.command, f"error: {described(error)}")
+        _tell(args.command, error, described(error))
         return FAILED
+
+
+def _tell(command: str, error: Exception, text: str) -> None:
+    """Say an error, but only once if all processes of an MPI run have it."""
+    if getattr(error, "raised_on", 0) == 0:
+        say(command, f"error: {text}")
 
 
 def on_ranks(args: argparse.Namespace) -> bool:

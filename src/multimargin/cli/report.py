@@ -35,6 +35,6 @@ def run(args: argparse.Namespace) -> int:
         model, scaling = model[-1], model[0].scaling_
     data = files.load_for_model(args, int(model.n_features_in_))
     X, y = data.X, files.needed_labels(data)
-    model.report(out, X if scaling is None else scaling.apply(X), y)
+    model.report(out, X, y, scaling=scaling)
     wrote(args, out, {"rows": X.shape[0]})
     return DONE

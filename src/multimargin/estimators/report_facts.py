@@ -33,14 +33,16 @@ _INFO = {  # what a trace knows: its name there, and the reader's
 }
 
 
-def subject_of(model: Any, X: Any, y: Any, title: str | None, image_shape: Any) -> Subject:
+def subject_of(
+    model: Any, X: Any, y: Any, title: str | None, image_shape: Any, scaling: Any = None
+) -> Subject:
     """Everything that the page of a fitted model says."""
     check_is_fitted(model)
     _check_image_shape(image_shape, model.n_features_in_)
     machine = getattr(model, "best_estimator_", None) if isinstance(model, CrossValidation) else model
     if isinstance(machine, KernelSVC):
         machine._check_has_model()
-    judged = _judge(model, machine, X, y)
+    judged = _judge(model, machine, X, y, scaling)
     defaults = {name: p.default for name, p in signature(type(model)).parameters.items()}
     common: dict[str, Any] = {
         "name": type(model).__name__,
@@ -55,10 +57,16 @@ def subject_of(model: Any, X: Any, y: Any, title: str | None, image_shape: Any) 
         "image_shape": image_shape,
     }
     parts = _linear(machine) if isinstance(machine, LinearSVC) else _kernel(machine, model)
+    facts = _facts(model, machine, judged)
+    if scaling is not None:
+        before = scaling.undo(parts["samples"]) if parts.get("samples") is not None else None
+        parts |= {} if before is None else {"samples": before}
+        shown = "support vectors are shown after it" if scaling.kind == "unit" else "rows are shown before it"
+        facts.insert(1, ("Scaling of the data", f"{scaling.kind}; {shown}"))
     missing = {"judged": "No data were given to judge the model on: pass X and y to report."} | parts.pop(
         "missing"
     )
-    return Subject(**common, **parts, facts=_facts(model, machine, judged), missing=missing)
+    return Subject(**common, **parts, facts=facts, missing=missing)
 
 
 def _names(model: Any) -> list[str] | None:
@@ -179,7 +187,7 @@ def _certificate(machine: Any, semidefinite: bool) -> Certificate | None:
     )
 
 
-def _judge(model: Any, machine: Any, X: Any, y: Any) -> Judged | None:
+def _judge(model: Any, machine: Any, X: Any, y: Any, scaling: Any) -> Judged | None:
     """Scores of the data given; ``ValueError`` if they cannot be judged."""
     if X is None and y is None:
         return None
@@ -194,8 +202,9 @@ def _judge(model: Any, machine: Any, X: Any, y: Any) -> Judged | None:
     if text[0] != text[1]:
         kinds = ["text" if one else "numbers" for one in text]
         raise ValueError(f"The labels y are {kinds[0]}, but the model was trained on {kinds[1]}.")
+    rows = X if scaling is None else scaling.apply(X if sp.issparse(X) else np.asarray(X))
     start = time.perf_counter()
-    scores = model.decision_function(X)
+    scores = model.decision_function(rows)
     spent = time.perf_counter() - start
     predicted = winners(scores, np.arange(len(model.classes_)))
     return Judged(sp.csr_array(X) if sp.issparse(X) else np.asarray(X), labels, scores, predicted, spent)

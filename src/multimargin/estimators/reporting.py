@@ -20,6 +20,7 @@ class ReportMixin:
         *,
         title: str | None = None,
         image_shape: tuple[int, ...] | str | None = "auto",
+        scaling: Any = None,
     ) -> Path:
         """Write a page for the browser: what the fit proved, how it went, and how it does on data.
 
@@ -42,6 +43,8 @@ class ReportMixin:
         image_shape : "auto", tuple or None, default="auto"
             Shape of a row as an image: (height, width), or (height, width, 3) for colours. "auto" is a square
             if the values look like pixels, and None shows no images.
+        scaling : Scaling or None, default=None
+            How the training data were scaled: ``X`` is as it was before, and rows are shown so.
 
         Returns
         -------
@@ -64,7 +67,7 @@ class ReportMixin:
 
         file = Path(path)
         prepare(file, "report")
-        content = page(subject_of(self, X, y, title, image_shape)).encode()
+        content = page(subject_of(self, X, y, title, image_shape, scaling)).encode()
         with replacing(file) as opened:
             opened.write(content)
         return file

@@ -105,6 +105,32 @@ class Scaling:
         scaled = X if self.offset is None else np.subtract(X, self.offset, dtype=np.float64)
         return np.multiply(scaled, by, dtype=np.float64).astype(dtype, copy=False)
 
+    def undo(self, X: Data) -> Data | None:
+        """Values as they were before ``apply``; None if it cannot be told, because rows lost their lengths.
+
+        Parameters
+        ----------
+        X : {ndarray, scipy.sparse.csr_array} of shape (n_samples, n_features)
+            Scaled data.
+
+        Returns
+        -------
+        X : {ndarray, scipy.sparse.csr_array} of the same shape or None
+            The data in float64. What rounding left of whole numbers is whole again.
+        """
+        if self.factor is None:
+            return None
+        if sp.issparse(X):
+            values = _whole_again(X.data / self.factor[X.indices])
+            return sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
+        values = np.divide(X, self.factor, dtype=np.float64)
+        return _whole_again(values if self.offset is None else values + self.offset)
+
+
+def _whole_again(values: FloatArray) -> FloatArray:
+    near = np.rint(values)
+    return np.where(np.abs(values - near) <= 1e-9 * np.maximum(1.0, np.abs(near)), near, values)
+
 
 def _inverse(size: FloatArray) -> FloatArray:
     """1 / size, or 1 if there is no size."""

@@ -23,10 +23,15 @@ def suspects(subject: Subject) -> Html:
         said = "No training row has a loss above tol, so no label is in doubt."
         return section("suspects", "Suspect labels", paragraph(said))
     said = (
-        "These training rows have the largest losses: the model would rather give them another label. Look "
-        "at them before you trust or mend the labels. The dual solution spreads every row over the "
-        "classes: these shares are not probabilities, but they name the classes that the row is confused "
-        "with."
+        "This training row has the largest loss: the model would rather give it another label. Look at it "
+        "before you trust or mend the label. "
+        if len(worst) == 1
+        else "These training rows have the largest losses: the model would rather give them another label. "
+        "Look at them before you trust or mend the labels. "
+    )
+    said += (
+        "The dual solution spreads every row over the classes: these shares are not probabilities, but they "
+        "name the classes that the row is confused with."
     )
     parts: list[object] = [paragraph(said)]
     if subject.samples is None:

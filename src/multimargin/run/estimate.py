@@ -60,6 +60,18 @@ class Estimate:
         return min(max(self.done, seconds / max(self._whole, seconds)), 0.5 * (1 + self.done), _MOST)
 
 
+def time_left(seconds: float) -> str:
+    """Say about how long something will take.
+
+    Examples
+    --------
+    >>> time_left(0.3), time_left(130)
+    ('under 1 s left', 'about 2 min 10 s left')
+    """
+    about = "" if seconds < 1 else "about "
+    return f"{about}{in_words(seconds)} left"
+
+
 def in_words(seconds: float) -> str:
     """Return a duration for people.
 

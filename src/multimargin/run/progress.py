@@ -8,7 +8,7 @@ import time
 from typing import Any, Self, cast
 
 from ..solution import Certified, TraceRow
-from .estimate import Estimate, in_words
+from .estimate import Estimate, time_left
 from .profile import profile_line
 
 EVERY = 0.2  # seconds between two messages
@@ -51,7 +51,7 @@ class Progress:
 
     def _left(self, before: str) -> str:
         left = self._estimate.left(time.perf_counter() - self._start)
-        return "" if left is None else f"{before}about {in_words(left)} left"
+        return "" if left is None else f"{before}{time_left(left)}"
 
     def _draw(self) -> None:
         row, bar = self._row, self._bar

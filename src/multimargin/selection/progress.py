@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..run.estimate import in_words
+from ..run.estimate import time_left
 from ..run.progress import make_bar
 from ..system.typing import FloatArray
 
@@ -43,16 +43,17 @@ class SearchProgress:
             words += f", score {scores[: np.count_nonzero(~np.isnan(scores)) or 1].mean():.4f}"
         named = ", ".join(f"{name}={value:.4g}" for name, value in params.items())
         seconds = time.perf_counter() - self._start
-        sys.stderr.write(
+        line = (
             f"[multimargin] {seconds:7.1f} s  {self._done} of {self._total} fits  {named}: {words}"
-            f"  {self._left()}\n"
+            f"  {self._left()}"
         )
+        sys.stderr.write(f"{line.rstrip()}\n")
 
     def _left(self) -> str:
         if not 0 < self._done < self._total:
             return ""
         seconds = time.perf_counter() - self._start
-        return f"about {in_words(seconds * (self._total / self._done - 1))} left"
+        return time_left(seconds * (self._total / self._done - 1))
 
     def close(self) -> None:
         """End the bar."""

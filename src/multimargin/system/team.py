@@ -33,7 +33,8 @@ class Processes(ABC):
     def attempt(self, work: Callable[[], Value]) -> Value:
         """What ``work`` returns here; if it fails in some process, an error in all of them.
 
-        ``work`` must not call any verb. The error is that of the first process that has one.
+        ``work`` must not call any verb. The error is that of the first process that has one; its
+        ``raised_on`` is the rank of this one, so that a program can tell it once.
         """
         result, error = None, None
         try:
@@ -43,7 +44,9 @@ class Processes(ABC):
         told = self.collect(None if error is None else (type(error), str(error)))
         for rank, failed in enumerate(told):
             if failed is not None:
-                raise _error_of(rank, *failed) from error
+                shared = _error_of(rank, *failed)
+                shared.raised_on = self.rank  # type: ignore[attr-defined]
+                raise shared from error
         return cast("Value", result)
 
 
