@@ -7,9 +7,10 @@ from oracle import assert_feasible, certify, kernel_matrix, one_hot
 
 from multimargin import KernelSVC, _core
 from multimargin.engines.cpu import blocks as cpu
+from multimargin.system.fixed_point import FIXED_POINT, decoded, encoded
 
 M, N = 8, 240
-DTYPES = [np.float32, np.float64]
+DTYPES = [np.float32, np.float64, FIXED_POINT]
 
 
 class Case:
@@ -23,7 +24,9 @@ class Case:
         self.C = 3.0 * rng.uniform(0.3, 3.0, N)
         self.slots = rng.permutation(N)
         self.store = np.empty((N, N), dtype=dtype)
-        self.store[self.slots] = self.K
+        self.store[self.slots] = encoded(self.K, self.store.dtype)
+        if dtype == FIXED_POINT:  # the problem is that of the stored values, which are symmetric
+            self.K = decoded(self.store[self.slots])
         self.target = 2.0 * one_hot(self.y, M) - 1.0
         self.alpha = np.zeros((N, M))
         self.kept = _core.KeptClasses(M, most_values)

@@ -99,6 +99,7 @@ def engine(machine="crammer-singer", kernel=None, C=4.0, offset=0.0, **options):
     [
         (FIXED_POINT, {}),
         (FIXED_POINT, {"machine": "weston-watkins"}),
+        (FIXED_POINT, {"machine": "one-vs-rest"}),
         (FIXED_POINT, {"kernel": Laplacian(0.5)}),
         (np.float32, {"machine": "msvm2"}),
         (np.float32, {"machine": "lee-lin-wahba"}),

@@ -229,7 +229,7 @@ def test_kernel_values_are_within_their_bound(kernel, form, gamma, d):
     assert np.abs(rows - kernel_matrix(kernel, X[ids], X, gamma=gamma)).max() <= bound
 
 
-@pytest.mark.parametrize("machine", ["crammer-singer", "weston-watkins"])
+@pytest.mark.parametrize("machine", ["crammer-singer", "weston-watkins", "one-vs-rest"])
 @pytest.mark.parametrize("C", [1.0, 50.0])
 def test_rows_of_fixed_point_numbers_reach_the_optimum(machine, C):
     X, y = integers()

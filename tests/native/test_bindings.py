@@ -151,7 +151,7 @@ def test_a_block_of_more_variables_than_positions_is_refused(tmp_path):
         )
 
 
-@pytest.mark.parametrize("machine", ["lee-lin-wahba", "msvm2", "one-vs-rest"])
+@pytest.mark.parametrize("machine", ["lee-lin-wahba", "msvm2"])
 def test_fixed_point_blocks_are_refused_if_no_descent_takes_them(machine):
     K = np.full((3, 3), 65535, dtype=np.uint16)
     G, alpha = np.zeros((3, 2)), np.zeros((3, 2))

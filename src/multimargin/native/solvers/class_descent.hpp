@@ -79,7 +79,10 @@ class ClassProblem {
       const Index updates = pass(threshold, result);
       result.updates += updates;
       result.sweeps = result.updates / n_;  // the number of sweeps that would make these updates
-      if (updates == 0 && threshold <= limits.eps) break;
+      if (updates == 0 && threshold <= limits.eps) {
+        result.violation = largest(G_.data(), rise_.data(), fall_.data(), n_);  // a step over faces may have lowered it
+        break;
+      }
       below = updates == 0 ? kShare * threshold : kInfinity;
     }
     return result;
