@@ -69,6 +69,20 @@ def test_pages_show_what_commands_printed():
         assert second.startswith("# commit ")
 
 
+def test_the_chart_quotes_what_was_measured():
+    rows, data = {}, None
+    for line in read("docs/measured/choices.txt").splitlines():
+        found = re.match(r"(digits|letter)[:,]", line)
+        data = found[1] if found else data
+        name, *numbers = re.split(r"\s{2,}", line)
+        rows[data, name] = numbers
+    quoted = re.findall(r'data-row="([^"]+)">(\w+): ([^<]+)<', read("docs/choosing.md"))
+    assert len(quoted) > 5
+    for name, data, text in quoted:
+        numbers = re.findall(r"[\d.]+", text)
+        assert numbers and set(numbers) <= set(rows[data, name]), (name, text)
+
+
 def test_a_page_has_command_commit_and_output(tmp_path, monkeypatch, capsys):
     page = module("benchmarks/page.py")
     monkeypatch.setattr(page, "OUT", tmp_path)
