@@ -25,8 +25,8 @@ found = np.isin(listed, changed).cumsum()
 print(f"{found[59]} of the first 60 suspects were changed, and {found[-1]} of the first 120")
 
 # %%
-# The first suspects. Their label is followed by the likeliest other class, from ``label_distribution``. Those in red
-# had been changed.
+# The first suspects. Their label is followed by the likeliest other class, from ``label_distribution``.
+# Those in red had been changed.
 
 figure, grid = plt.subplots(4, 4, figsize=(5, 5.8), layout="constrained")
 for axes, row in zip(grid.flat, listed, strict=False):

@@ -145,6 +145,19 @@ def test_the_workflow_runs_what_is_there():
     assert {need for job in jobs.values() for need in [job.get("needs")] if need} <= set(jobs)
 
 
+@pytest.mark.skipif(not Path("/bin/sh").exists(), reason="there is no sh")
+@pytest.mark.parametrize("compiler", [None, "cc", "g++", "clang"])
+def test_the_workflow_sees_a_compiler(compiler, tmp_path):
+    """By the shell of a container, which is not bash: there ``command -v`` looks at its first name only."""
+    steps = yaml.safe_load(read(".github/workflows/wheels.yml"))["jobs"]["bare"]["steps"]
+    (script,) = [step["run"] for step in steps if step.get("name") == "No compiler"]
+    if compiler:
+        (tmp_path / compiler).write_text("#!/bin/sh\n")
+        (tmp_path / compiler).chmod(0o755)
+    done = subprocess.run(["/bin/sh", "-e", "-c", script], env={"PATH": str(tmp_path)}, capture_output=True)
+    assert (done.returncode != 0) == (compiler is not None)
+
+
 def test_the_citation_is_of_this_version():
     citation, project = yaml.safe_load(read("CITATION.cff")), tomllib.loads(read("pyproject.toml"))["project"]
     assert citation["cff-version"] == "1.2.0" and citation["title"] and citation["authors"]
