@@ -173,6 +173,12 @@ def test_issue_templates_are_forms(path):
     assert all(part["type"] == "textarea" and part["attributes"]["label"] for part in form["body"])
 
 
+def test_the_chooser_of_issue_templates_names_where_else_to_go():
+    links = yaml.safe_load(read(".github/ISSUE_TEMPLATE/config.yml"))["contact_links"]
+    assert links  # the schema of the form allows no empty list
+    assert all(link["name"] and link["about"] and link["url"].startswith("https://") for link in links)
+
+
 def test_pythons_are_found_by_name(monkeypatch):
     wheels = module(".ci/wheels.py")
     monkeypatch.setenv("PYTHONS", sys.executable)
