@@ -31,7 +31,7 @@ kernels = {
     "rbf": "rbf",
     "laplacian": "laplacian",
     "sigmoid": "sigmoid",
-    "a function of yours": of_angles,
+    "your own": of_angles,
 }
 models = {name: KernelSVC(C=5, kernel=kernel).fit(X, y) for name, kernel in kernels.items()}
 

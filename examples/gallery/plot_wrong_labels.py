@@ -26,13 +26,14 @@ print(f"{found[59]} of the first 60 suspects were changed, and {found[-1]} of th
 
 # %%
 # The first suspects. Their label is followed by the likeliest other class, from ``label_distribution``.
+# Those in red had been changed.
 
-figure, grid = plt.subplots(2, 8, figsize=(9, 3.2), layout="constrained")
+figure, grid = plt.subplots(4, 4, figsize=(5, 5.8), layout="constrained")
 for axes, row in zip(grid.flat, listed, strict=False):
     shares = model.label_distribution(row)
     shares[labels[row]] = 0
     axes.imshow(X[row].reshape(8, 8), cmap="gray_r")
-    axes.set_title(f"{labels[row]}, or {shares.argmax()}?", color="C1" if row in changed else "black")
+    axes.set_title(f"{labels[row]}, or {shares.argmax()}?", color="C3" if row in changed else "black")
     axes.axis("off")
 
 # %%

@@ -69,6 +69,20 @@ def test_pages_show_what_commands_printed():
         assert second.startswith("# commit ")
 
 
+def test_the_chart_quotes_what_was_measured():
+    rows, data = {}, None
+    for line in read("docs/measured/choices.txt").splitlines():
+        found = re.match(r"(digits|letter)[:,]", line)
+        data = found[1] if found else data
+        name, *numbers = re.split(r"\s{2,}", line)
+        rows[data, name] = numbers
+    quoted = re.findall(r'data-row="([^"]+)">(\w+): ([^<]+)<', read("docs/choosing.md"))
+    assert len(quoted) > 5
+    for name, data, text in quoted:
+        numbers = re.findall(r"[\d.]+", text)
+        assert numbers and set(numbers) <= set(rows[data, name]), (name, text)
+
+
 def test_a_page_has_command_commit_and_output(tmp_path, monkeypatch, capsys):
     page = module("benchmarks/page.py")
     monkeypatch.setattr(page, "OUT", tmp_path)
@@ -131,6 +145,19 @@ def test_the_workflow_runs_what_is_there():
     assert {need for job in jobs.values() for need in [job.get("needs")] if need} <= set(jobs)
 
 
+@pytest.mark.skipif(not Path("/bin/sh").exists(), reason="there is no sh")
+@pytest.mark.parametrize("compiler", [None, "cc", "g++", "clang"])
+def test_the_workflow_sees_a_compiler(compiler, tmp_path):
+    """By the shell of a container, which is not bash: there ``command -v`` looks at its first name only."""
+    steps = yaml.safe_load(read(".github/workflows/wheels.yml"))["jobs"]["bare"]["steps"]
+    (script,) = [step["run"] for step in steps if step.get("name") == "No compiler"]
+    if compiler:
+        (tmp_path / compiler).write_text("#!/bin/sh\n")
+        (tmp_path / compiler).chmod(0o755)
+    done = subprocess.run(["/bin/sh", "-e", "-c", script], env={"PATH": str(tmp_path)}, capture_output=True)
+    assert (done.returncode != 0) == (compiler is not None)
+
+
 def test_the_citation_is_of_this_version():
     citation, project = yaml.safe_load(read("CITATION.cff")), tomllib.loads(read("pyproject.toml"))["project"]
     assert citation["cff-version"] == "1.2.0" and citation["title"] and citation["authors"]
@@ -144,6 +171,12 @@ def test_issue_templates_are_forms(path):
     form = yaml.safe_load(path.read_text())
     assert form["name"] and form["description"]
     assert all(part["type"] == "textarea" and part["attributes"]["label"] for part in form["body"])
+
+
+def test_the_chooser_of_issue_templates_names_where_else_to_go():
+    links = yaml.safe_load(read(".github/ISSUE_TEMPLATE/config.yml"))["contact_links"]
+    assert links  # the schema of the form allows no empty list
+    assert all(link["name"] and link["about"] and link["url"].startswith("https://") for link in links)
 
 
 def test_pythons_are_found_by_name(monkeypatch):

@@ -8,7 +8,7 @@ Every case has a number, from which it is made: data, weights, an estimator and 
               float64 cannot prove them;
     refused   a ValueError or TypeError that says something true of the case.
 All else is WRONG: a model that claims too much, NaN, labels that are not those of the coefficients, any other
-error or warning, a fit that takes longer than its time limit by a tenth and half a second. CRASH is a process
+error or warning, a fit that takes longer than its time limit by a tenth and 0.1 seconds. CRASH is a process
 that died, HANG one that had to be killed. Exit status 1 if there is any of these. --show prints a case alone.
 """
 

@@ -22,7 +22,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 PATIENCE = 90.0  # seconds of the processor for a fit without a time limit, and for the judge
-BEYOND, NOISE = 1.1, 0.5  # a fit may take this share of its limit, and seconds that the machine has others do
+BEYOND, NOISE = 1.1, 0.1  # a fit may take this share of its limit, and seconds to begin and to end
 KNOWN = (
     "not positive semidefinite",
     "number of unique classes is greater",
