@@ -1,6 +1,6 @@
 """Files that are written whole or not at all.
 
-``tests/run/test_checkpoint_kills.py`` kills processes that write.
+``tests/faults/kills.py`` kills processes that write.
 """
 
 import errno
