@@ -20,7 +20,7 @@ def lines(script, *options):
     """What a script prints; a fault fails the test, and what the machine lacks skips it."""
     command = [sys.executable, str(HERE / f"{script}.py"), *map(str, options)]
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     for said in ("left out: ", "no control group can be made here: "):
         if said in done.stdout:
