@@ -210,6 +210,34 @@ def test_what_this_process_is_writing_stays(path, monkeypatch):
     assert path.read_bytes() == NEW
 
 
+def test_ctrl_c_while_a_path_is_tried_leaves_nothing(path, monkeypatch):
+    real, calls = os.unlink, []
+
+    def interrupted(name):
+        calls.append(name)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        real(name)
+
+    monkeypatch.setattr(os, "unlink", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        prepare(path, "model")
+    assert os.listdir(path.parent) == []
+
+
+def test_two_threads_may_try_a_path_at_once(path, monkeypatch):
+    real = os.unlink
+
+    def others_too(name):
+        monkeypatch.setattr(os, "unlink", real)
+        atomic._remove_leftovers(path)  # as `prepare` in another thread would
+        real(name)
+
+    monkeypatch.setattr(os, "unlink", others_too)
+    prepare(path, "model")
+    assert os.listdir(path.parent) == []
+
+
 def test_a_directory_that_is_missing_or_no_directory_is_said_at_once(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"cannot be written.*directory that exists"):
         prepare(tmp_path / "missing" / "file", "model")
