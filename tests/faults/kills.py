@@ -1,7 +1,7 @@
 """Kill processes that write files at random moments: the file is the old one or the new one, and never torn.
 
     python tests/faults/kills.py                 # 1,000 kills, shared out among the writers
-    python tests/faults/kills.py --kills 40
+    python tests/faults/kills.py save report --kills 40
 
 A process that has imported everything forks one child per kill. The child writes the same file again and
 again: two models in turn by `save`, two reports in turn by `report`, or the checkpoint of a fit or of a
@@ -77,15 +77,21 @@ class Fit:
 
     longest = LONGEST
 
-    def __init__(self, path):
+    def __init__(self, path, machine="crammer-singer", bias="none"):
         self.path, self.iterations = path, 0
+        binary = machine == "c-svc"
+        self.y = Y % 2 if binary else Y
+        self.slow = {"solver": "svm-light"} if binary else {"solver": "dasmc", "working_set_size": 4}
+        self.given = {"machine": machine, "bias": bias, "C": 10.0, "tol": 1e-5, "n_threads": 1}
 
     def model(self, **params):
-        return KernelSVC(C=10.0, tol=1e-5, n_threads=1, checkpoint=(self.path, 0.0), **params)
+        return KernelSVC(**self.given, **params)
 
     def child(self, say):
-        slow = {"solver": "dasmc", "working_set_size": 4}
-        self.model(**slow, callback=lambda _: say()).fit(X, Y)
+        def each_round(_):
+            say()  # what it returns would stop the fit
+
+        self.model(**self.slow, checkpoint=(self.path, 0.0), callback=each_round).fit(X, self.y)
 
     def check(self):
         if not self.path.exists():
@@ -96,9 +102,11 @@ class Fit:
         self.iterations = now
 
     def finish(self):
-        model = self.model().fit(X, Y)
-        whole = KernelSVC(C=10.0, tol=1e-5, n_threads=1).fit(X, Y)
+        assert self.iterations > 0, "no child got on"
+        model = self.model(checkpoint=self.path).fit(X, self.y)
+        whole = self.model().fit(X, self.y)
         assert model.status_.name == "CONVERGED"
+        assert model.n_iter_ >= self.iterations, "the fit began anew"
         bound = model.duality_gap_ + whole.duality_gap_ + 1e-9
         assert abs(model.dual_objective_ - whole.dual_objective_) <= bound, "another solution"
 
@@ -135,6 +143,9 @@ WRITERS = {
     "save": lambda path: Whole(path, "save"),
     "report": lambda path: Whole(path, "report"),
     "checkpoint of a fit": Fit,
+    "checkpoint, free bias": lambda path: Fit(path, bias="free"),
+    "checkpoint, c-svc": lambda path: Fit(path, "c-svc", "auto"),
+    "checkpoint, msvm2": lambda path: Fit(path, "msvm2"),
     "checkpoint of a search": Search,
 }
 
@@ -181,10 +192,14 @@ def kill(name, kills, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--kills", type=int, default=1000)
-    kills = parser.parse_args().kills // len(WRITERS)
-    warnings.simplefilter("ignore")
-    for name in WRITERS:
+    parser.add_argument("writers", nargs="*", help="which writers; all by default")
+    parser.add_argument("--kills", type=int, default=1000, help="in all")
+    args = parser.parse_args()
+    warnings.simplefilter("error")  # that a checkpoint could not be written is a warning
+    warnings.filterwarnings("ignore", "This process.*is multi-threaded", DeprecationWarning)
+    names = args.writers or list(WRITERS)
+    for number, name in enumerate(names):
+        kills = args.kills // len(names) + (number < args.kills % len(names))
         with tempfile.TemporaryDirectory() as folder:
             hit = kill(name, kills, Path(folder))
         print(f"{name:<24} {kills:5d} kills, {hit:4d} of them during a write; torn or lost: 0", flush=True)

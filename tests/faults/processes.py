@@ -1,7 +1,7 @@
 """Fit in forked, spawned and forkserver processes, in threads, in threads of threads, and while others fit.
 
     python tests/faults/processes.py                # every case
-    python tests/faults/processes.py --forks 20
+    python tests/faults/processes.py spawn "forks while others fit" --forks 20
 
 Every fit must end in TIME and give the bits that the same fit gives alone.
 """
@@ -131,10 +131,11 @@ def within_joblib():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--forks", type=int, default=100, help="while other threads fit")
-    forks = parser.parse_args().forks
+    parser.add_argument("cases", nargs="*", help="which cases; all by default")
+    args = parser.parse_args()
     cases = {method: lambda method=method: by(method) for method in multiprocessing.get_all_start_methods()}
     cases |= {
-        "forks while others fit": lambda: forks_while_others_fit(forks),
+        "forks while others fit": lambda: forks_while_others_fit(args.forks),
         "threads": in_threads,
         "threads of threads": within_threads_of_threads,
         "a fit within a kernel": within_a_kernel,
@@ -143,8 +144,8 @@ def main():
     }
     warnings.simplefilter("ignore")
     usual = fit()
-    for name, case in cases.items():
-        found = list(case())
+    for name in args.cases or cases:
+        found = list(cases[name]())
         assert found and set(found) == {usual}, f"{name}: other bits"
         print(f"{name:<24} {len(found):4d} fits, each with the usual bits", flush=True)
     assert fit() == usual

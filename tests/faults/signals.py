@@ -1,7 +1,7 @@
 """Interrupt every phase at random moments: it raises KeyboardInterrupt or ends, and leaves nothing half done.
 
     python tests/faults/signals.py                  # 100 signals for each phase
-    python tests/faults/signals.py --signals 10
+    python tests/faults/signals.py fit save --signals 10
 
 After each signal the same work must give the usual bits, files must be whole, and BLAS must have its threads
 back. Signals whose handler returns must change nothing at all.
@@ -129,13 +129,15 @@ def torment(name, phases, signals, chance):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("phases", nargs="*", help="which phases; all by default")
     parser.add_argument("--signals", type=int, default=100, help="for each phase")
-    signals, chance = parser.parse_args().signals, random.Random(0)
+    args = parser.parse_args()
+    signals, chance = args.signals, random.Random(0)
     warnings.simplefilter("ignore")
     heard_at_all = 0
     with tempfile.TemporaryDirectory() as folder:
         phases = Phases(Path(folder))
-        for name in PHASES:
+        for name in args.phases or PHASES:
             heard, handled = torment(name, phases, signals, chance)
             heard_at_all += heard
             print(

@@ -1,6 +1,6 @@
 """Files that are written whole or not at all.
 
-``tests/run/test_checkpoint_kills.py`` kills processes that write.
+``tests/faults/kills.py`` kills processes that write.
 """
 
 import errno
@@ -208,6 +208,34 @@ def test_what_this_process_is_writing_stays(path, monkeypatch):
     write(path, NEW)
     assert seen[0] == 1
     assert path.read_bytes() == NEW
+
+
+def test_ctrl_c_while_a_path_is_tried_leaves_nothing(path, monkeypatch):
+    real, calls = os.unlink, []
+
+    def interrupted(name):
+        calls.append(name)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        real(name)
+
+    monkeypatch.setattr(os, "unlink", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        prepare(path, "model")
+    assert os.listdir(path.parent) == []
+
+
+def test_two_threads_may_try_a_path_at_once(path, monkeypatch):
+    real = os.unlink
+
+    def others_too(name):
+        monkeypatch.setattr(os, "unlink", real)
+        atomic._remove_leftovers(path)  # as `prepare` in another thread would
+        real(name)
+
+    monkeypatch.setattr(os, "unlink", others_too)
+    prepare(path, "model")
+    assert os.listdir(path.parent) == []
 
 
 def test_a_directory_that_is_missing_or_no_directory_is_said_at_once(tmp_path):

@@ -16,6 +16,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV
 
 from multimargin import KernelSVC, _core
+from multimargin.system import threads
 from multimargin.system.threads import blas_threads
 
 
@@ -223,3 +224,47 @@ def test_inner_blas_limits_hold_inside_outer_ones():
             with pytest.raises(RuntimeError), blas_threads(2):
                 raise RuntimeError
         assert blas_counts() == before
+
+
+class InterruptedBlas:
+    """A library with four threads. Somebody presses Ctrl-C when it has been asked ``left`` things more."""
+
+    left = 0
+
+    def __init__(self):
+        self.count = 4
+
+    def get_num_threads(self):
+        self.look()
+        return self.count
+
+    def set_num_threads(self, n):
+        self.look()
+        self.count = n
+        self.look()
+
+    def look(self):
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+
+
+def test_ctrl_c_at_any_moment_of_a_limit_gives_blas_its_threads_back(monkeypatch):
+    """Before, a limit that was interrupted as it began or ended held until the process ended."""
+    blas, limits = InterruptedBlas(), threads._BlasLimits()
+    limits.shared, limits.per_thread = [blas], []
+    monkeypatch.setattr(threads, "_blas_limits", limits)
+    for moment in range(1, 100):
+        blas.left = moment
+        try:
+            with blas_threads(2), blas_threads(1):
+                pass
+        except KeyboardInterrupt:
+            pass
+        else:
+            break
+        assert blas.count == 4, f"moment {moment}"
+        with blas_threads(3):
+            assert blas.count == 3, f"moment {moment}"
+        assert blas.count == 4, f"moment {moment}"
+    assert 8 < moment < 99

@@ -78,16 +78,23 @@ def prepare(path: Path, what: str) -> None:
         raise OSError(errno.EINVAL, f"The {what} {str(path)!r} must be a file, and that is something else")
     _remove_leftovers(path)
     probe = _new_name(path)
+    _being_written.add(probe)
     try:
         with open(probe, "xb"):
             pass
         os.unlink(probe)
-    except OSError as error:
+    except BaseException as error:
+        with suppress(OSError):
+            os.unlink(probe)
+        if not isinstance(error, OSError):
+            raise
         raise type(error)(
             error.errno,
             f"The {what} {str(path)!r} cannot be written: {error.strerror}. Give a path in a directory "
             "that exists and that this process may write to",
         ) from error
+    finally:
+        _being_written.discard(probe)
 
 
 def _sync_directory(directory: Path) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import joblib
 import threadpoolctl
@@ -73,13 +72,18 @@ def _cores(affinity: frozenset[int], most: str | None) -> int:
 class _BlasLimits:
     """The limits in force. Most BLAS have one number of threads per process, whatever Python threads ask for.
 
-    Each Python thread asks for its innermost limit, and BLAS gets the smallest of these. When the last thread
-    leaves, BLAS gets back the number that it had when the first one came.
+    Each Python thread asks for its innermost limit, and BLAS gets the smallest of these. When the last limit
+    ends, BLAS gets back the number that it had when the first one came.
+
+    Ctrl-C may end any of these methods anywhere. So a limit is forgotten only after BLAS has its threads
+    back, and ``leave`` may be called again.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._asked: dict[int, list[int]] = {}  # by each Python thread, the innermost last
+        self._lock = threading.RLock()  # a limit may end while the garbage of its own thread is collected
+        self._asked: dict[
+            int, tuple[int, int]
+        ] = {}  # Python thread and number of each limit, the last one last
         self._before: list[int | None] = []  # of each shared library
 
     @functools.cached_property
@@ -96,34 +100,39 @@ class _BlasLimits:
         """Libraries with one number for each Python thread."""
         return [blas for blas in self._libraries if getattr(blas, "threading_layer", None) == "openmp"]
 
-    def enter(self, n: int) -> None:
+    def enter(self, key: int, n: int) -> None:
         with self._lock:
             first = not self._asked
             if first:
                 self._before = [blas.get_num_threads() for blas in self.shared]
-            self._asked.setdefault(threading.get_ident(), []).append(n)
+            self._asked[key] = threading.get_ident(), n
             if not first or any(before != n for before in self._before):
                 self._apply()
 
-    def leave(self) -> None:
+    def leave(self, key: int) -> None:
         with self._lock:
-            me = threading.get_ident()
-            self._asked[me].pop()
-            if not self._asked[me]:
-                del self._asked[me]
-            self._apply()
+            if key in self._asked:
+                self._apply(without=key)
+                del self._asked[key]
 
-    def _apply(self) -> None:
-        least = min((limits[-1] for limits in self._asked.values()), default=None)
-        for blas, before in zip(self.shared, self._before, strict=True):
-            _set_threads(blas, before if least is None else least)
+    def _apply(self, without: int | None = None) -> None:
+        """Give BLAS the smallest limit, of all or all but one."""
+        limit = -1
+        while limit != (limit := self._smallest(without)):  # a limit may end meanwhile, as garbage
+            for blas, before in zip(self.shared, self._before, strict=True):
+                _set_threads(blas, limit or before)
+
+    def _smallest(self, without: int | None) -> int:
+        """The smallest of the threads' innermost limits; 0 if there is none."""
+        innermost = {thread: n for key, (thread, n) in list(self._asked.items()) if key != without}
+        return min(innermost.values(), default=0)
 
     def in_child(self) -> None:
         """After a fork there is one thread; another may have held the lock."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         if self._asked:
             me = threading.get_ident()
-            self._asked = {me: self._asked[me]} if me in self._asked else {}
+            self._asked = {key: asked for key, asked in self._asked.items() if asked[0] == me}
             self._apply()
 
 
@@ -140,19 +149,39 @@ def _set_threads(blas: threadpoolctl.LibController, n: int | None) -> None:
 _blas_limits = _BlasLimits()
 
 
-@contextmanager
-def blas_threads(n: int) -> Iterator[None]:
-    """Limit every BLAS to ``n`` threads inside the context, or to fewer if another thread asks for that."""
-    before = [(blas, blas.get_num_threads()) for blas in _blas_limits.per_thread]
-    _blas_limits.enter(n)
-    try:
-        for blas, _ in before:
-            _set_threads(blas, n)
-        yield
-    finally:
-        for blas, count in before:
-            _set_threads(blas, count)
-        _blas_limits.leave()
+class blas_threads:  # noqa: N801  (used like a function)
+    """Limit every BLAS to ``n`` threads inside the context, or to fewer if another thread asks for that.
+
+    An interrupt between the beginning of the context and its first statement, or within its end, leaves the
+    limit in force until the object is gone: with the traceback of the interrupt.
+    """
+
+    _is_over = True  # or has not begun
+
+    def __init__(self, n: int) -> None:
+        self._n, self._thread = n, threading.get_ident()
+        self._before: list[tuple[threadpoolctl.LibController, int | None]] = []
+
+    def __enter__(self) -> None:
+        self._is_over = False
+        self._before = [(blas, blas.get_num_threads()) for blas in _blas_limits.per_thread]
+        _blas_limits.enter(id(self), self._n)
+        for blas, _ in self._before:
+            _set_threads(blas, self._n)
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def __del__(self) -> None:
+        if not self._is_over:
+            self._end()
+
+    def _end(self) -> None:
+        if self._thread == threading.get_ident():  # else nobody can, and the thread may be gone
+            for blas, count in self._before:
+                _set_threads(blas, count)
+        _blas_limits.leave(id(self))
+        self._is_over = True
 
 
 if hasattr(os, "register_at_fork"):
