@@ -91,7 +91,7 @@ def main():
     args = parser.parse_args()
     said = {name: run(name, args.tests) for name in args.names or SANITIZERS}
     print(*(f"{name:<10} {text}" for name, text in said.items()), sep="\n")
-    return int(any("FAILED" in text for text in said.values()))
+    return int(any(not text.startswith("passed") for text in said.values()))
 
 
 def run(name, tests):

@@ -235,3 +235,14 @@ def test_an_interrupt_leaves_alpha_and_gradient_together():
     assert scale > 0
     np.testing.assert_allclose(case.G, case.exact_gradient(), atol=1e-10 * scale)
     assert case.alpha.sum() == pytest.approx(0.0, abs=1e-12 * scale)
+
+
+def test_infinite_kernel_values_end_the_descent():
+    """Then no sample may have the largest gain that was found, and a search for it went beyond the arrays."""
+    rows = [[1.6, -0.8, -0.7, -0.5], [-0.8, 4.5, 4.0, 0.5], [-np.inf, 4.0, 5.5, -0.2], [-0.5, 0.5, -0.2, 3.1]]
+    G, alpha, ones = np.array([[-1.0], [0.7], [-1.6], [0.1]]), np.zeros((4, 1)), np.ones(4)
+    limits = {"eps": 1e-3, "max_iter": 50, "most_work": 10**6, "seconds": 1.0}
+    K = np.array(rows, dtype=np.float32)
+    steps, _, _ = _core.pair_descent(K, ones, G, alpha, -ones, ones, **limits)
+    assert steps < 50
+    assert np.abs(alpha).max() <= 1.0

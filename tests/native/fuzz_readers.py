@@ -64,13 +64,15 @@ def main():
         driver = build(Path(scratch))
         if driver is None:
             print("left out: no Clang with libFuzzer")
-            return 0
+            return 1
         if args.smallest:
             pack(driver, args.smallest)
             return 0
         corpus = args.keep or Path(scratch) / "corpus"
         unpack(corpus)
+        # Slow inputs are written to the prefix; one that crashes is printed too.
         options = [f"-runs={args.inputs}", f"-max_len={LONGEST}", f"-dict={WORDS}", "-timeout=60"]
+        options.append(f"-artifact_prefix={scratch}/")
         done = subprocess.run(
             [driver, *options, "-print_final_stats=1", corpus], capture_output=True, text=True
         )

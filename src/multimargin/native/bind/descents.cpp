@@ -124,11 +124,13 @@ Found class_descent(KeptClasses& kept, const KernelRows& rows, const Ids& slots,
 
 // Which samples of a shared block are here, and how the processes talk.
 struct SharedArguments {
+  static constexpr Index kLargestBatch = 1'000'000;
+
   Index batch, rank, ranks;
   nb::callable exchange;
 
   void check() const {
-    require(batch >= 1, "batch must be at least 1");
+    require(1 <= batch && batch <= kLargestBatch, "batch must be between 1 and 1000000");
     require(0 <= rank && rank < ranks, "rank must be one of 0..ranks-1");
   }
 

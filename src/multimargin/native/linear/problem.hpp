@@ -97,7 +97,8 @@ class LinearProblem {
 
   template <class Machine, class W>
   LinearMeasure measure_of(const LinearWeights<W>& weights, Index step) {
-    const Index count = (rows_->rows() + step - 1) / step, tasks = (count + kSamplesPerTask - 1) / kSamplesPerTask;
+    const Index count = rows_->rows() / step + (rows_->rows() % step != 0);
+    const Index tasks = (count + kSamplesPerTask - 1) / kSamplesPerTask;
     std::vector<LinearMeasure> parts(tasks);
     const double most = dual_.largest();
     parallel_tasks(tasks, n_threads_, [&] {

@@ -1,6 +1,8 @@
 // Floating-point values that are small integers times one scale: check and conversion.
 #pragma once
 
+#include <bit>
+
 #include "base/platform.hpp"
 
 namespace multimargin::samples {
@@ -80,14 +82,15 @@ std::optional<double> grid_scale(const T* x, Index count) {
   return std::nullopt;
 }
 
-// out[i] = round(x[i] / scale); the range must have been checked.
+// out[i] = round(x[i] / scale); the range must have been checked. The sum with `shift` has the whole number in its last
+// bits; a conversion of a double would be undefined for numbers out of range.
 template <class T, class S>
 MULTIMARGIN_CLONES void to_grid(const T* x, Index count, double scale, S* out) {
   const double inverse = 1 / scale;
   constexpr double shift = 0x1.8p52;
 #pragma omp simd
   for (Index i = 0; i < count; ++i)
-    out[i] = static_cast<S>(static_cast<std::int32_t>((static_cast<double>(x[i]) * inverse + shift) - shift));
+    out[i] = static_cast<S>(std::bit_cast<std::int64_t>(static_cast<double>(x[i]) * inverse + shift));
 }
 
 // The way back: out[i] = whole[i] * by, or whole[i] / by, in double and then rounded to T.

@@ -23,18 +23,19 @@ namespace pairs {
 
 constexpr Index kTile = 256;  // columns whose extremes are found together; then one of them is searched
 
-// The first k of the tile that begins at `first` with x_k = value. There must be one.
+// The first k from `first` on with x_k = value, or -1: infinite kernel values may leave none. x is padded to a multiple
+// of 32 values.
 template <class T>
-MULTIMARGIN_CLONES Index first_equal(const T* __restrict x, Index first, T value) {
+MULTIMARGIN_CLONES Index first_equal(const T* __restrict x, Index first, Index n, T value) {
   constexpr Index width = 32;
-  for (;; first += width) {
+  for (; first < n; first += width) {
     int equal = 0;
 #pragma omp simd reduction(| : equal)
     for (Index k = first; k < first + width; ++k) equal |= x[k] == value;
     if (equal) break;
   }
-  while (x[first] != value) ++first;
-  return first;
+  while (first < n && x[first] != value) ++first;
+  return first < n ? first : -1;
 }
 
 // The least gradient of up and the largest of lower, minus the reference value, and the tile of the least.
@@ -98,7 +99,7 @@ MULTIMARGIN_CLONES Index best_partner(Index n, const T* __restrict row, const T*
       tile = first;
     }
   }
-  return tile < 0 ? -1 : first_equal(score, tile, best);
+  return tile < 0 ? -1 : first_equal(score, tile, n, best);
 }
 
 }  // namespace pairs
@@ -143,7 +144,8 @@ class PairDescent {
     while (result.steps < max_iter && result.work < most_work && !interrupt_.late()) {
       // Searches run in the precision of K, relative to `reference`; the pair they find is checked in double.
       if (!(static_cast<double>(found.most) - static_cast<double>(found.least) > 2 * eps)) break;
-      const Index i = pairs::first_equal(above_, found.tile, found.least);
+      const Index i = pairs::first_equal(above_, found.tile, q_, found.least);
+      if (i < 0) break;
       const T* row_i = row(i, i, found, result.work);
       const Index j = pairs::best_partner(q_, row_i, diagonal_, below_, found.least, diagonal_[i], tiny_, score_);
       if (j < 0 || !(G_[j] > G_[i])) break;

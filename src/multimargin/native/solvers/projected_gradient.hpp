@@ -195,7 +195,7 @@ class ProjectedGradient {
     move(t);
     f_ += t * a + 0.5 * t * t * dKd;
     secants_.push_back({t * t * dd, t * t * dKd});
-    if (static_cast<Index>(secants_.size()) > o_.memory + 1) secants_.erase(secants_.begin());
+    if (static_cast<Index>(secants_.size()) - 1 > o_.memory) secants_.erase(secants_.begin());
     return true;
   }
 
