@@ -63,7 +63,9 @@ SANITIZERS = {
         "-fsanitize=thread",
         {
             # Python, NumPy and SciPy are not built with TSan, which would see half of what they do.
-            "TSAN_OPTIONS": f"ignore_noninstrumented_modules=1:suppressions={SUPPRESSIONS / 'thread.txt'}",
+            # Tests fork while there are threads, and use threads in the child.
+            "TSAN_OPTIONS": "ignore_noninstrumented_modules=1:die_after_fork=0:"
+            f"suppressions={SUPPRESSIONS / 'thread.txt'}",
             "OMP_TOOL_LIBRARIES": "{archer}",
             "OPENBLAS_NUM_THREADS": "1",
         },

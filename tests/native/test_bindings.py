@@ -159,3 +159,35 @@ def test_fixed_point_blocks_are_refused_if_no_descent_takes_them(machine):
     options = _core.DescentOptions(eps=1e-3, max_sweeps=1)
     with pytest.raises(ValueError, match="fixed-point"):
         _core.coordinate_descent(machine, K, np.ones(3), G, alpha, y, C, options)
+
+
+@pytest.mark.parametrize(("text", "dtype", "fits"), [
+    (b"1 1:2 2:-4\n", np.int8, True),
+    (b"1 1:2 2:-4\n", np.uint8, False),
+    (b"1 1:2 2:1000\n", np.int8, False),
+    (b"1 1:2 2:0.5\n", np.int16, False),
+])  # fmt: skip
+def test_text_is_not_converted_to_a_type_that_cannot_hold_its_numbers(text, dtype, fits):
+    reader = _core.LibsvmReader(labelled=True, least_index=0, most_index=10)
+    reader.feed(block=np.frombuffer(text, np.uint8), n_threads=1)
+    out = np.zeros((1, 2), dtype=dtype)
+    if fits:
+        reader.dense(out=out, base=1, n_threads=1)
+        assert out.tolist() == [[2, -4]]
+    else:
+        with pytest.raises(ValueError, match="cannot hold"):
+            reader.dense(out=out, base=1, n_threads=1)
+
+
+@pytest.mark.parametrize(
+    "sizes", [{"batch": 2**62, "rank": 0, "ranks": 1}, {"batch": 2, "rank": 0, "ranks": 2**62}]
+)
+def test_sizes_of_messages_are_limited(sizes):
+    kernel, every = np.eye(4), np.arange(4)
+    places = {"slots": every, "columns": every, "places": every}
+    rows = _core.RowSource(K=kernel, known=np.full(4, 4), store=kernel, diag=np.ones(4), **places)
+    point = {"G": np.zeros((4, 3)), "alpha": np.zeros((4, 3)), "y": np.zeros(4, np.int32), "C": np.ones(4)}
+    options = _core.DescentOptions(eps=1e-3, max_sweeps=3)
+    others = _core.SharedArguments(**sizes, exchange=np.array)
+    with pytest.raises(ValueError, match="1000000"):
+        _core.shared_descent("crammer-singer", rows, **point, options=options, others=others)

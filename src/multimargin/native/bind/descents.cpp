@@ -124,13 +124,14 @@ Found class_descent(KeptClasses& kept, const KernelRows& rows, const Ids& slots,
 
 // Which samples of a shared block are here, and how the processes talk.
 struct SharedArguments {
-  static constexpr Index kLargestBatch = 1'000'000;
+  static constexpr Index kLargestBatch = 1'000'000, kMostRanks = 1'000'000;
 
   Index batch, rank, ranks;
   nb::callable exchange;
 
   void check() const {
     require(1 <= batch && batch <= kLargestBatch, "batch must be between 1 and 1000000");
+    require(ranks <= kMostRanks, "ranks must be at most 1000000");
     require(0 <= rank && rank < ranks, "rank must be one of 0..ranks-1");
   }
 

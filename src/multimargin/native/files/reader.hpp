@@ -46,6 +46,7 @@ class Reader {
   // Writes all values, one after the other. Chunks are freed on the way.
   template <class T>
   void values(T* out, int n_threads) {
+    check_type<T>();
     each_chunk(n_threads, [&](Chunk& chunk, Index, Index first_entry) {
       chunk.values.visit([&](const auto* from) { convert(from, chunk.entries, out + first_entry); });
     });
@@ -54,6 +55,7 @@ class Reader {
   // Writes sparse rows as the arrays of a CSR matrix; indices count from `base`.
   template <class T, class I>
   void csr(T* data, I* indices, I* indptr, Index base, int n_threads) {
+    check_type<T>();
     indptr[0] = 0;
     each_chunk(n_threads, [&](Chunk& chunk, Index first_row, Index first_entry) {
       chunk.values.visit([&](const auto* from) { convert(from, chunk.entries, data + first_entry); });
@@ -68,6 +70,7 @@ class Reader {
   // Writes sparse rows into a matrix (rows, width) of zeros.
   template <class T>
   void dense(T* out, Index width, Index base, int n_threads) {
+    check_type<T>();
     each_chunk(n_threads, [&](Chunk& chunk, Index first_row, Index) {
       chunk.values.visit([&](const auto* values) {
         chunk.indices.visit([&](const auto* indices) {
@@ -82,6 +85,13 @@ class Reader {
 
  private:
   static constexpr Index kLeast = 1 << 16, kMost = 1 << 20;  // bytes of a chunk; a thread gets several of a block
+
+  // Numbers that an integer type does not hold have no value in it.
+  template <class T>
+  void check_type() const {
+    if constexpr (std::is_integral_v<T>)
+      if (!range_.fits<T>()) throw std::invalid_argument("the text has numbers that this type cannot hold");
+  }
 
   // Places in the text, each at the beginning of a line, and its end.
   static std::vector<Index> cut(const char* data, Index size, int n_threads) {
