@@ -63,9 +63,7 @@ SANITIZERS = {
         "-fsanitize=thread",
         {
             # Python, NumPy and SciPy are not built with TSan, which would see half of what they do.
-            # Tests fork while there are threads, and use threads in the child.
-            "TSAN_OPTIONS": "ignore_noninstrumented_modules=1:die_after_fork=0:"
-            f"suppressions={SUPPRESSIONS / 'thread.txt'}",
+            "TSAN_OPTIONS": f"ignore_noninstrumented_modules=1:suppressions={SUPPRESSIONS / 'thread.txt'}",
             "OMP_TOOL_LIBRARIES": "{archer}",
             "OPENBLAS_NUM_THREADS": "1",
         },
@@ -107,7 +105,8 @@ def run(name, tests):
     reports = FOLDER / f"{name}-reports"
     shutil.rmtree(reports, ignore_errors=True)
     reports.mkdir()
-    environment = os.environ | variables(sanitizer, reports / "report") | {"PYTHONPATH": str(module)}
+    own = {"PYTHONPATH": str(module), "MULTIMARGIN_SANITIZED": name}
+    environment = os.environ | variables(sanitizer, reports / "report") | own
     commands = [["-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *(tests or sanitizer.tests)]]
     if not tests:
         commands.append(["tests/native/fuzz_bindings.py", "--inputs", str(sanitizer.calls)])
@@ -134,7 +133,7 @@ def variables(sanitizer, reports):
     for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"):
         if name in found:
             found[name] += f":log_path={reports}:external_symbolizer_path={shutil.which('llvm-symbolizer')}"
-    return found | {"MULTIMARGIN_SANITIZED": "1"}
+    return found
 
 
 def launcher(name, sanitizer):

@@ -108,7 +108,10 @@ def answer_of(target, *arguments):
         process.join()
 
 
-forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+forks = pytest.mark.skipif(
+    not hasattr(os, "fork") or os.environ.get("MULTIMARGIN_SANITIZED") == "thread",
+    reason="no fork here, or none after which TSan follows threads",
+)
 quiet_forks = pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
 
 
