@@ -140,6 +140,8 @@ class Arena:
         def fit(name: str) -> float:
             try:
                 answer = self._fit(name, C, limits.cap, changes | own[name])
+                if limits.cap is not None and answer["seconds"] > limits.cap:  # it ended before its stop
+                    raise TooSlowError(limits.cap)
             except TooSlowError as slow:
                 results[name].slower_than = slow.limit
                 raise
