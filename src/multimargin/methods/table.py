@@ -70,7 +70,7 @@ VARIANTS: dict[tuple[str, str], Decomposition] = {
     ("auto", "weston-watkins"): replace(_BOX, inner=replace(_DESCENT, spans=True, partners=True), leap=True),
     ("auto", "lee-lin-wahba"): _MOST,
     ("auto", "msvm2"): _MOST,
-    # Its coefficients do not cancel in the scores, where fixed-point kernel rows hide up to 0.4 of tol.
+    # Its coefficients do not cancel in the scores, where fixed-point kernel rows hide some tenths of tol.
     ("auto", "one-vs-rest"): replace(_MORE, leap=True, inner_floor=0.5),
     # Only the kernel rows of samples that move are computed, so samples that do not move cost little.
     ("auto", "c-svc"): Decomposition(
