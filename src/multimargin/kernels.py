@@ -28,6 +28,7 @@ from .system.arithmetic import (
     sqnorms,
     squared_distances,
 )
+from .system.device_data import DeviceData
 from .system.spread import check_gamma, inverse_variance
 from .system.team import SOLO, Team
 from .system.typing import Data, FloatArray, IntArray
@@ -316,9 +317,14 @@ class Precomputed(Kernel):
         return self.own_diagonal(A, 0)
 
     def own_diagonal(self, X: Data, first: int) -> FloatArray:
+        if isinstance(X, DeviceData):
+            return X.diagonal()
         return np.array(X.diagonal(first), dtype=np.float64)
 
     def block(self, X: Data, rows: IntArray, columns: IntArray | None = None) -> FloatArray:
+        if isinstance(X, DeviceData):
+            part = X[rows] if columns is None else X[rows].columns(columns)
+            return np.asarray(as_float64(part.on_host()))
         if not sp.issparse(X) and not X.flags.c_contiguous:
             X = X.T  # the same values, and rows are contiguous if columns were
         if columns is None:

@@ -14,6 +14,7 @@ from ..engines.base import Engine, Found, Task
 from ..kernels import Kernel, Linear
 from ..solution import Solution, Status
 from ..system.arithmetic import as_float64
+from ..system.device_data import on_host
 from ..system.shard import Shard
 from ..system.typing import Data, FloatArray, IntArray, LabelArray
 
@@ -44,7 +45,7 @@ class ModelMaker:
         mine = shard.mine(ids)[1]
         rows = shard.take(ids, self.kept[mine])
         if kernel.pairwise or engine is None:
-            support = kernel.support(task.X, rows if kernel.pairwise else ids)
+            support = on_host(kernel.support(task.X, rows if kernel.pairwise else ids))
         else:
             support = engine.samples(ids)
         known = (self.kept, task.y, task.C)

@@ -11,13 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from ..selection.calibration import Calibrator
 from ..selection.plots import plot_grid
 from ..selection.tables import grid_table
-from ..system.typing import FloatArray
-from .base import winners
 from .exporting import ExportedModel
 from .fold_model import Scorer, evaluate
 from .kernel_svc import KernelSVC
 from .keywords import ForeignKeywords
 from .notebook import NotebookMixin
+from .placed import Scored, beside
 from .reporting import ReportMixin
 from .samples import new_data
 from .storing import StoredModel
@@ -43,7 +42,7 @@ class ChosenModel(
             raise AttributeError(f"{type(self).__name__} was fitted with refit=False: it has no model.")
         return self.best_estimator_
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: Any) -> Any:
         """Scores of every class by the best point, as :meth:`KernelSVC.decision_function`.
 
         Parameters
@@ -56,12 +55,16 @@ class ChosenModel(
         scores : ndarray of shape (n_samples, m) or (n_samples,)
             The largest score is the predicted class.
         """
+        return self._scored(X).handed_back()
+
+    def _scored(self, X: Any) -> Scored:
         best = self._best()
         if not isinstance(best, KernelSVC):
-            return np.asarray(best.decision_function(X))
-        return best._margins(new_data(self, best._kernel, X))
+            return Scored(X, np.asarray(best.decision_function(X)))
+        data = new_data(self, best._kernel, X)
+        return Scored(data, best._margins(data))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> Any:
         """The class with the largest score.
 
         Parameters
@@ -74,9 +77,9 @@ class ChosenModel(
         labels : ndarray of shape (n_samples,)
             Predicted labels; the smallest in a tie.
         """
-        return winners(self.decision_function(X), self.classes_)
+        return self._scored(X).labels(self.classes_)
 
-    def predict_log_proba(self, X: Any) -> FloatArray:
+    def predict_log_proba(self, X: Any) -> Any:
         """Logarithms of ``predict_proba``.
 
         Parameters
@@ -89,10 +92,11 @@ class ChosenModel(
         log_probabilities : ndarray of shape (n_samples, m)
             One column per class, in the order of ``classes_``.
         """
-        scores = self.decision_function(X)
-        return self.calibrator_.log_probabilities(scores)
+        scored = self._scored(X)
+        logarithms = self.calibrator_.log_probabilities(scored.on_host())
+        return Scored(scored.data, beside(scored.data, logarithms)).handed_back()
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: Any) -> Any:
         """Probabilities of every class; by temperature, the most probable one is what ``predict`` returns.
 
         Parameters
@@ -105,7 +109,9 @@ class ChosenModel(
         probabilities : ndarray of shape (n_samples, m)
             One column per class, in the order of ``classes_``.
         """
-        return np.exp(self.predict_log_proba(X))
+        scored = self._scored(X)
+        probabilities = np.exp(self.calibrator_.log_probabilities(scored.on_host()))
+        return Scored(scored.data, beside(scored.data, probabilities)).handed_back()
 
     def summary(self) -> str:
         """The mean scores of the grid as a table in text, the best point in brackets.

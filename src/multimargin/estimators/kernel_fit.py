@@ -16,6 +16,7 @@ from ..methods.decomposition import Decomposition
 from ..problems import PROBLEMS
 from ..run.monitor import Monitor
 from ..solution import Solution
+from ..system.device_data import DeviceData
 from ..system.memory import cache_bytes
 from ..system.shard import Shard
 from ..system.team import SOLO, Team
@@ -42,7 +43,8 @@ class KernelFit(KernelParameters):
         problem = PROBLEMS[self.machine](len(labels))
         start, bias = previous_solution(self, rows, given, problem, C)
         if kernel.pairwise and team.sum(len(kept)) < given.n:
-            X = X[kept][:, team.join(given.first + kept)]
+            used = team.join(given.first + kept)
+            X = X[kept].columns(used) if isinstance(X, DeviceData) else X[kept][:, used]
         elif len(kept) < given.count:
             X = X[kept]
         kernel = kernel.resolve(X, weight if weighted else None, team)

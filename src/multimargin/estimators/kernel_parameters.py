@@ -13,6 +13,7 @@ from ..kernels import Kernel, kernel_class, make_kernel
 from ..methods.decomposition import Decomposition
 from ..methods.table import PARALLEL, find_method
 from ..problems import PROBLEMS
+from ..system.device_data import lives_on_device
 from ..system.team import Team
 from ..system.typing import Data, FloatArray
 from .base import MachineClassifier
@@ -59,8 +60,14 @@ class KernelParameters(MachineClassifier):
         self._setting()
         self._method()
 
+    def _setting_for(self, X: Any) -> Setting:
+        """Where a fit to these samples runs: with "auto" on the GPU if they are there."""
+        setting = self._setting()
+        is_free = self.engine == "auto" and setting == find_engine("auto")
+        return find_engine("cuda") if is_free and lives_on_device(X) else setting
+
     def _setting(self) -> Setting:
-        """Where the fit runs: what ``engine`` means for this solver."""
+        """Where a fit runs: what ``engine`` means for this solver."""
         if not (isinstance(self.solver, str) and self.solver in PARALLEL):
             return find_engine(self.engine)
         setting = find_engine("mpi" if self.engine == "auto" else self.engine)
@@ -93,9 +100,9 @@ class KernelParameters(MachineClassifier):
         typical = mean_log(kernel_diagonal(kernel, X, team), team, weight)
         return 1.0 if typical is None else float(np.exp(typical))
 
-    def _method(self) -> Decomposition:
-        free = self._kind_of_bias() == "free"
-        return find_method(self.solver, self.working_set_size, self.machine, free, self._setting().place)
+    def _method(self, setting: Setting | None = None) -> Decomposition:
+        free, place = self._kind_of_bias() == "free", (setting or self._setting()).place
+        return find_method(self.solver, self.working_set_size, self.machine, free, place)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
+from sklearn.metrics import accuracy_score
+
 from ..engines import Mpi, Scorer
 from ..engines.mpi.data import own_rows
 from ..engines.rounding import score_asymmetry, score_rounding
@@ -13,13 +15,14 @@ from ..methods.decomposition import Decomposition
 from ..solution import TraceRow
 from ..system.shard import Shard
 from ..system.threads import effective_threads
-from ..system.typing import Data, FloatArray
+from ..system.typing import Data
 from .attributes import EVERYWHERE, ModelMaker, intercept
 from .base import margins
 from .callbacks import with_callbacks
 from .costs import class_factors, sample_costs
 from .kernel_fit import KernelFit
 from .label_noise import LabelNoiseMixin
+from .placed import Scored, beside, numpy_array
 from .samples import new_data, training_data
 from .starts import CheckpointSetting
 
@@ -265,15 +268,16 @@ class KernelSVC(LabelNoiseMixin, KernelFit):
         self : KernelSVC
             The fitted estimator.
         """
-        setting = self._setting()
+        setting = self._setting_for(X)
+        y, sample_weight = numpy_array(y), numpy_array(sample_weight)
         team = setting.assemble()
         with team.together():
             team.attempt(self._check_params)
             self._check_same_parameters(team)
-            method = self._method()
+            method = self._method(setting)
             first = method.first_share(self.machine)
             X, y, sample_weight = own_rows(team, setting.data, X, y, sample_weight, first)
-            X, y = training_data(self, self._make_kernel(), X, y, team)
+            X, y = training_data(self, self._make_kernel(), X, y, team, setting.place)
             rows = self._rows(y, sample_weight, team)
             factors = class_factors(self.class_weight, rows.labels, rows.y, rows.weight, team)
             C = team.attempt(lambda: sample_costs(self.C, factors, rows.y, rows.weight))
@@ -300,7 +304,7 @@ class KernelSVC(LabelNoiseMixin, KernelFit):
                 delattr(self, name)
 
     # -- predict -----------------------------------------------------------------------------------
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: Any) -> Any:
         """Scores of every class; for two classes the second score minus the first, as in scikit-learn.
 
         Parameters
@@ -310,17 +314,58 @@ class KernelSVC(LabelNoiseMixin, KernelFit):
 
         Returns
         -------
-        scores : ndarray of shape (n_samples, m) or (n_samples,)
-            The largest score is the predicted class.
+        scores : array of shape (n_samples, m) or (n_samples,)
+            The largest score is the predicted class. On a GPU, of the kind of X, if X is there; else NumPy's.
         """
-        self._check_has_model()
-        return self._margins(new_data(self, self._kernel, X))
+        return self._scored(X).handed_back()
 
-    def _margins(self, X: Data) -> FloatArray:
-        """``decision_function`` of checked samples."""
+    def predict(self, X: Any) -> Any:
+        """The class with the largest score.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            New data, or (n_samples, n_training_samples) kernel values.
+
+        Returns
+        -------
+        labels : array of shape (n_samples,)
+            Predicted labels; the smallest in a tie. If X is on a GPU, so are they if they are numbers.
+        """
+        return self._scored(X).labels(self.classes_)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of the samples whose label is predicted.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data, or kernel values.
+        y : array-like of shape (n_samples,)
+            True labels.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights of the samples.
+
+        Returns
+        -------
+        accuracy : float
+            Between 0 and 1.
+        """
+        predicted = numpy_array(self.predict(X))
+        return float(accuracy_score(numpy_array(y), predicted, sample_weight=numpy_array(sample_weight)))
+
+    def _scored(self, X: Any) -> Scored:
+        """Scores of new samples, and the samples."""
+        self._check_has_model()
+        data = new_data(self, self._kernel, X)
+        return Scored(data, self._margins(data))
+
+    def _margins(self, X: Data) -> Any:
+        """``decision_function`` of checked samples, where these are."""
         if self._scorer.coef is not self.dual_coef_:
             self._prepare_scorer()
-        return margins(self._scorer(X, effective_threads(self.n_threads))) + self.intercept_
+        scores = margins(self._scorer(X, effective_threads(self.n_threads)))
+        return scores + beside(X, self.intercept_)
 
     def _prepare_scorer(self) -> None:
         """Make what prediction needs; support vectors are laid out when the first data come, and stay so."""

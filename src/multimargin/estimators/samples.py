@@ -9,9 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, column_or_1d, validate_data
 
+from ..engines.cuda.resident import taken
 from ..engines.mpi.data import length
 from ..kernels import Kernel
 from ..system.data import STORED, canonical, same_form
+from ..system.device_data import DeviceData, lives_on_device
 from ..system.team import SOLO, Team
 from ..system.typing import Data
 
@@ -19,12 +21,18 @@ _FLOATS = (np.float64, np.float32)
 
 
 def training_data(
-    estimator: Any, kernel: Kernel, X: Any, y: Any, team: Team = SOLO
+    estimator: Any, kernel: Kernel, X: Any, y: Any, team: Team = SOLO, place: str = "cpu"
 ) -> tuple[Data, np.ndarray]:
     """Return checked samples and labels of this process, and tell the estimator the number of features.
 
+    Samples on a GPU must be for an engine that works in that ``place``, and stay there.
     All processes of the team have samples of the same form, and labels of the same type. Some may have none.
     """
+    if place != "cuda" and lives_on_device(X):
+        raise TypeError(
+            f"X is on a GPU, and {type(estimator).__name__} reads arrays of the host unless engine='cuda': "
+            "give it a copy on the host."
+        )
     return agreed_data(estimator, lambda: _checked(estimator, kernel, X, y), X, y, team)
 
 
@@ -81,15 +89,43 @@ def _checked(estimator: Any, kernel: Kernel, X: Any, y: Any) -> tuple[Data, np.n
     if _is_valid(estimator, X, y):
         estimator.n_features_in_ = X.shape[1]
         return X, y
+    if lives_on_device(X):
+        return _on_device(estimator, kernel, X, reset=True), _labels(X, y)
     samples = _for_callable(kernel, X)
     if samples is None:
         X, y = validate_data(estimator, X, y, **_options(kernel))
         return canonical(X), y
+    y = _labels(samples, y)
+    estimator.n_features_in_ = samples.shape[1] if samples.ndim > 1 else 1
+    return samples, y
+
+
+def _labels(samples: Any, y: Any) -> np.ndarray:
+    """Checked labels, one per sample."""
     check_consistent_length(samples, y)
     y = column_or_1d(y, warn=True)
     assert_all_finite(y, input_name="y")
-    estimator.n_features_in_ = samples.shape[1] if samples.ndim > 1 else 1
-    return samples, y
+    return np.asarray(y)
+
+
+def _on_device(estimator: Any, kernel: Kernel, X: Any, reset: bool) -> DeviceData:
+    """Checked samples that are on a device, where they stay."""
+    if kernel.native is None and not kernel.pairwise:
+        raise TypeError(
+            "A kernel function needs NumPy arrays, and X is on a GPU. Give a copy on the host, or the matrix "
+            "of kernel values with kernel='precomputed', which may be on the GPU."
+        )
+    data = taken(X)
+    if reset:
+        estimator.n_features_in_ = data.shape[1]
+        if hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+    elif data.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {data.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    return data
 
 
 def _is_valid(estimator: Any, X: Any, y: Any) -> bool:
@@ -120,6 +156,8 @@ def _sum_is_finite(X: np.ndarray) -> bool:
 
 def new_data(estimator: Any, kernel: Kernel, X: Any) -> Data:
     """Return checked samples with the features of the training data."""
+    if lives_on_device(X):
+        return _on_device(estimator, kernel, X, reset=False)
     samples = _for_callable(kernel, X)
     return (
         canonical(validate_data(estimator, X, reset=False, **_options(kernel)))

@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..kernels import Kernel
+from ..system.device_data import on_host
 from ..system.shard import Shard
 from ..system.team import Team
 from ..system.typing import Data, FloatArray, IntArray, LabelArray
@@ -116,7 +117,8 @@ def _samples(X: Data, shard: Shard, numbers: IntArray, team: Team) -> str:
     width = max(1, math.prod(X.shape[1:]))
     count = max(1, min(shard.n, _MOST_ROWS, _MOST_VALUES // width))
     _, rows = shard.mine(np.arange(count) * shard.n // count)
-    digests = [int.from_bytes(_row_digest(X, int(row))[:8], "little") for row in rows]
+    compared = on_host(X[rows])
+    digests = [int.from_bytes(_row_digest(compared, k)[:8], "little") for k in range(len(rows))]
     return _total(np.array(digests, dtype=np.uint64) * _weights(numbers[rows]), team)
 
 

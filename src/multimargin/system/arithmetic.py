@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
+from .device_data import DeviceData
 from .shard import Shard
 from .team import Team
 from .typing import Data, FloatArray
@@ -89,11 +90,7 @@ def checked_values(values: np.ndarray, expected: tuple[int, int]) -> FloatArray:
 
 def check_symmetric(K: Data, what: str) -> None:
     """Raise unless K = Kᵀ, up to the rounding that a product of matrices leaves."""
-    worst, size = 0.0, 0.0
-    for tile, mirror in _mirrored(K):
-        differences = np.abs(as_float64(tile) - as_float64(mirror))
-        worst = max(worst, float(differences.max() if differences.size else 0.0))
-        size = max(size, float(abs(tile).max() if tile.size else 0.0))
+    worst, size = K.asymmetry() if isinstance(K, DeviceData) else _asymmetry(K)
     if worst > _ASYMMETRY[K.dtype == np.float32] * size:
         raise ValueError(
             f"{what} is not symmetric: K(a, b) and K(b, a) differ by up to {worst:.3g}, and the largest "
@@ -130,6 +127,16 @@ def check_symmetric_shards(K: Data, team: Team, what: str) -> None:
         )
 
 
+def _asymmetry(K: Data) -> tuple[float, float]:
+    """Return the largest difference of a value and its mirror image, and the largest value."""
+    worst, size = 0.0, 0.0
+    for tile, mirror in _mirrored(K):
+        differences = np.abs(as_float64(tile) - as_float64(mirror))
+        worst = max(worst, float(differences.max() if differences.size else 0.0))
+        size = max(size, float(abs(tile).max() if tile.size else 0.0))
+    return worst, size
+
+
 def _mirrored(K: Data) -> Iterator[tuple[Data, Data]]:
     """Yield tiles of a square matrix and the transposed tiles on the other side of its diagonal."""
     n, step = K.shape[0], max(1, K.shape[0]) if sp.issparse(K) else _TILE_ROWS
@@ -151,6 +158,8 @@ def squared_distances(A: Data, B: Data) -> FloatArray:
 
 def sqnorms(A: Data) -> FloatArray:
     """Return ‖a‖² for every row a of ``A``."""
+    if isinstance(A, DeviceData):
+        return A.sqnorms()
     if sp.issparse(A):
         A = as_float64(A)
         return np.asarray(A.multiply(A).sum(axis=1)).ravel()

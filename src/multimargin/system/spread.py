@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .arithmetic import in_float64_parts
+from .device_data import DeviceData, Moments
 from .team import Team
 from .typing import Data, FloatArray
 
@@ -32,8 +33,8 @@ def inverse_variance(X: Data, weight: FloatArray | None, team: Team) -> float:
         variance = _variance(X, weight, team)
     if _SAFE_VARIANCE < variance < 1 / _SAFE_VARIANCE:
         return float(1.0 / X.shape[1] / variance)
-    stored = X.data if sp.issparse(X) else X
-    largest = team.max(float(max(stored.max(initial=0), -float(stored.min(initial=0)))))
+    low, high = _range(X)
+    largest = team.max(max(high, -low))
     variance = _variance(X, weight, team, largest) if largest > 0 else 0.0
     if not variance > 0:
         return 1.0
@@ -54,6 +55,12 @@ def _variance(X: Data, weight: FloatArray | None, team: Team, unit: float = 1.0)
 
     Differences from the mean are squared, not the entries, because those would cancel if there is an offset.
     """
+    mean, variance = X.moments(weight, unit) if isinstance(X, DeviceData) else _moments(X, weight, team, unit)
+    small = np.sqrt(variance) <= _MEAN_ROUNDING * abs(mean)
+    return 0.0 if small and _is_constant(X, team) else variance
+
+
+def _moments(X: Data, weight: FloatArray | None, team: Team, unit: float) -> Moments:
     d = X.shape[1]
 
     def average(of_rows: Callable[[Data], FloatArray]) -> float:
@@ -70,13 +77,22 @@ def _variance(X: Data, weight: FloatArray | None, team: Team, unit: float = 1.0)
         return np.asarray((np.ravel(entries.sum(axis=1)) + (d - stored) * (mean * mean)) / d)
 
     mean = average(lambda part: np.asarray(part.sum(axis=1)).ravel()) / d
-    variance = average(squares)
-    small = np.sqrt(variance) <= _MEAN_ROUNDING * abs(mean)
-    return 0.0 if small and _is_constant(X, team) else variance
+    return Moments(mean, average(squares))
+
+
+def _range(X: Data) -> tuple[float, float]:
+    """Return the smallest and the largest of the stored entries and 0."""
+    if isinstance(X, DeviceData):
+        low, high = X.range()
+        return min(low, 0.0), max(high, 0.0)
+    stored = X.data if sp.issparse(X) else X
+    return float(stored.min(initial=0)), float(stored.max(initial=0))
 
 
 def _is_constant(X: Data, team: Team) -> bool:
     """Return whether all entries of the team's data are equal."""
+    if isinstance(X, DeviceData):
+        return X.range()[0] == X.range()[1]
     stored = X.data if sp.issparse(X) else X
     ends = (float(stored.min()), float(stored.max())) if stored.size else (np.inf, -np.inf)
     if stored.size < X.shape[0] * X.shape[1]:  # there are zeros that are not stored

@@ -20,7 +20,7 @@ from ...system.team import SOLO, Team
 from ...system.typing import Data
 
 LARGEST = 32767  # the integers of a grid lie in ±LARGEST
-_SAMPLE = 4096  # values looked at before all are
+SAMPLE = 4096  # values looked at before all are
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,14 @@ class Grid:
         limits = [limit for limit in team.collect(_range(values, scale)) if limit is not None]
         if len(limits) < team.size:
             return None
-        low, high = min(low for low, _ in limits), max(high for _, high in limits)
+        return cls.within(scale, min(low for low, _ in limits), max(high for _, high in limits), values.dtype)
+
+    @classmethod
+    def within(cls, scale: float, low: float, high: float, stored: np.dtype[Any]) -> Self | None:
+        """The grid of integers between these limits, of data of the type ``stored``; None if too large."""
         if max(-low, high) > LARGEST:
             return None
-        dtype = _smallest_dtype(low, high, values.dtype)
-        return cls(scale, dtype, binary=low == 0 and high <= 1)
+        return cls(scale, _smallest_dtype(low, high, stored), binary=low == 0 and high <= 1)
 
     def widened(self) -> Self:
         """The same scale with room for all integers that a grid can have."""
@@ -126,5 +129,5 @@ def _floating(values: np.ndarray) -> np.ndarray:
 def _sample(values: np.ndarray, team: Team) -> np.ndarray:
     """Some of the values of all processes, the same as of one process that has them all."""
     shard = Shard(len(values), team)
-    at = np.arange(0, shard.n, max(1, shard.n // _SAMPLE), dtype=np.int64)[: 2 * _SAMPLE]
+    at = np.arange(0, shard.n, max(1, shard.n // SAMPLE), dtype=np.int64)[: 2 * SAMPLE]
     return shard.take(at, values[shard.mine(at)[1]])

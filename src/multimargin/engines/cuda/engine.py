@@ -15,6 +15,7 @@ from ...inner.base import InnerSolver
 from ...inner.block import Aim
 from ...problems.zero_sums import balanced, with_zero_sums
 from ...run.profile import Profile, timed
+from ...system.device_data import on_host
 from ...system.memory import WHOLE_SAMPLES
 from ...system.shard import Shard
 from ...system.threads import blas_threads
@@ -358,7 +359,7 @@ class CudaEngine(Engine):
         return Found(ids, coef, loss, self.bias + self.offset * self.sums())
 
     def samples(self, ids: IntArray) -> Data:
-        return self.task.X[ids]
+        return on_host(self.task.X[ids])
 
 
 def _has_device_form(inner: InnerSolver) -> bool:

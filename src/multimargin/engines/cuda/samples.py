@@ -3,8 +3,8 @@
     int8      small integers times one scale (cpu/grids.py): exact products on tensor cores
     float64   everything else; centred, if only distances matter
 
-A sample is a row of entries, padded with zeros to a multiple of 16. Dense data are converted once. Sparse
-data stay sparse, and the rows of a tile are spread out when they are needed.
+A sample is a row of entries, padded with zeros to a multiple of 16. Dense data (``Resident``) are converted
+once. Sparse data stay sparse, and the rows of a tile are spread out when they are needed.
 """
 
 from __future__ import annotations
@@ -13,25 +13,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
+from ... import _core
 from ...kernels import Kernel, Polynomial
-from ...system.typing import Data, FloatArray
-from ..cpu.grids import Grid
-from ..cpu.precision import FLOAT64_REACH, centre_of, dense_reach, sparse_reach
+from ...system.typing import Data
+from ..cpu.grids import SAMPLE, Grid
+from ..cpu.precision import FLOAT64_REACH, sparse_reach
 from .device import cupy, function
+from .resident import C_TYPES, Resident
 
 _PAD = 16
 _INT8, _INT32, _COMPUTE_INT32, _TRANSPOSE, _AS_IT_IS, _DEFAULT = 3, 10, 72, 1, 0, -1  # of cuBLAS
-_C_TYPES = {
-    "uint8": "unsigned char",
-    "int8": "signed char",
-    "int16": "short",
-    "uint16": "unsigned short",
-    "float32": "float",
-    "float64": "double",
-    "bool": "bool",
-}
 
 
 def padded(count: int) -> int:
@@ -55,7 +47,7 @@ class Form:
     kernel: Kernel
     grid: Grid | None  # of integers that fit 8 bits, less ``shift``
     shift: float = 0.0
-    centre: FloatArray | None = None  # subtracted from every row
+    centre: Any = None  # subtracted from every row; on the device
     by_differences: bool = False  # whether tiles have distances themselves, and not products
 
     @classmethod
@@ -69,19 +61,15 @@ class Form:
         """The form of the same training data for new data that are not on the grid."""
         shift_invariant = self.kernel.native in ("rbf", "laplacian")
         far = self.kernel.native == "rbf" and not _reach(self.kernel, X) <= FLOAT64_REACH
-        centre = None
-        if shift_invariant and not sp.issparse(X):
-            centre = np.asarray(centre_of(X), dtype=np.float64)
+        centre = X.mean() if shift_invariant and isinstance(X, Resident) else None
         return Form(self.kernel, None, 0.0, centre, far or self.kernel.native == "laplacian")
 
     def holds(self, X: Data) -> bool:
         """Whether data can be laid out so."""
         if self.grid is None:
             return True
-        if not self.grid.holds(X):
-            return False
-        low, high = _limits(self.grid.integers(X))
-        return -128 <= low - self.shift and high - self.shift <= 127
+        limits = _limits(X, self.grid)
+        return limits is not None and -128 <= limits[0] - self.shift and limits[1] - self.shift <= 127
 
     @property
     def entry(self) -> np.dtype[Any]:
@@ -113,31 +101,33 @@ class DeviceSamples:
         self.form, self.kernel = form, form.kernel
         self.n, self.d = (int(size) for size in X.shape)
         self.width, self.entry = padded(self.d), form.entry
-        self._load(X if form.grid is None else form.grid.integers(X))
+        self._entries: Any = None
+        self._csr: Any = None
+        if isinstance(X, Resident):
+            self._load(X)
+        else:
+            self._load_sparse(X if form.grid is None else form.grid.integers(X))
         self._factors = None
         if isinstance(self.kernel, Polynomial) and self.kernel.normalize:
             self._factors = cupy().asarray(self.kernel.scale(X))
 
-    def _load(self, X: Data) -> None:
-        cp = cupy()
-        self._sparse = sp.issparse(X)
-        self._entries = None
-        every = cp.arange(self.n, dtype=cp.int64)
-        if self._sparse:
-            data = X.data if X.data.dtype.name in _C_TYPES else X.data.astype(np.float64)
-            self._csr = (
-                cp.asarray(data),
-                cp.asarray(X.indices.astype(np.int32, copy=False)),
-                cp.asarray(X.indptr.astype(np.int64, copy=False)),
-            )
-            self.norms = cp.concatenate([self._norms(part, count) for part, count in self._parts(every)])
-            return
-        X = np.ascontiguousarray(X if X.dtype.name in _C_TYPES else X.astype(np.float64))
-        centre = None if self.form.centre is None else cp.asarray(self.form.centre)
-        held = cp.asarray(X)
+    def _load(self, X: Resident) -> None:
+        cp, grid = cupy(), self.form.grid
         self._entries = cp.zeros((padded(self.n), self.width), dtype=self.entry)
-        self._take(held, every, self._entries, centre, self.form.shift)
+        every = cp.arange(self.n, dtype=cp.int64)
+        inverse = 0.0 if grid is None or _is_whole(X, grid) else 1.0 / grid.scale
+        self._take(X.values, every, self._entries, self.form.centre, self.form.shift, inverse)
         self.norms = self._norms(self._entries, self.n)
+
+    def _load_sparse(self, X: Data) -> None:
+        cp = cupy()
+        self._csr = (
+            cp.asarray(X.data if X.data.dtype.name in C_TYPES else X.data.astype(np.float64)),
+            cp.asarray(X.indices.astype(np.int32, copy=False)),
+            cp.asarray(X.indptr.astype(np.int64, copy=False)),
+        )
+        every = cp.arange(self.n, dtype=cp.int64)
+        self.norms = cp.concatenate([self._norms(part, count) for part, count in self._parts(every)])
 
     def _parts(self, ids: Any) -> Any:
         step = max(1, (256 << 20) // (self.width * self.entry.itemsize))
@@ -145,18 +135,14 @@ class DeviceSamples:
             part = ids[first : first + step]
             yield self._dense(part), len(part)
 
-    def _take(self, held: Any, ids: Any, out: Any, centre: Any = None, shift: float = 0.0) -> None:
+    def _take(
+        self, held: Any, ids: Any, out: Any, centre: Any = None, shift: float = 0.0, inverse: float = 0.0
+    ) -> None:
         kernel = function("samples.cu", "take", ENTRY=_c(out.dtype), STORED=_c(held.dtype))
-        arguments = (
-            held,
-            self.d if held.shape[1] == self.d else self.width,
-            ids,
-            len(ids),
-            centre,
-            np.float64(shift),
-        )
+        numbers = np.float64(shift), np.float64(inverse)
         if len(ids):
-            kernel((len(ids),), (128,), (*arguments, out, self.width))
+            arguments = held, held.shape[1], ids, len(ids), centre, *numbers, out, self.width
+            kernel((len(ids),), (128,), arguments)
 
     def _norms(self, entries: Any, count: int) -> Any:
         out = cupy().empty(count)
@@ -169,7 +155,7 @@ class DeviceSamples:
         """Rows of entries, padded."""
         cp = cupy()
         out = cp.zeros((padded(len(ids)), self.width), dtype=self.entry)
-        if not self._sparse:
+        if self._entries is not None:
             self._take(self._entries, ids, out)
         elif len(ids):
             data, indices, starts = self._csr
@@ -211,32 +197,54 @@ class DeviceSamples:
 
 
 def _c(dtype: Any) -> str:
-    return _C_TYPES[np.dtype(dtype).name]
+    return C_TYPES[np.dtype(dtype).name]
 
 
 def _grid_of(kernel: Kernel, X: Data) -> tuple[Grid | None, float]:
     """The grid of the data if its integers fit 8 bits, and what to subtract from them."""
-    grid = Grid.find(X)
-    if grid is None:
+    grid = _dense_grid(X) if isinstance(X, Resident) else Grid.find(X)
+    limits = None if grid is None else _limits(X, grid)
+    if limits is None:
         return None, 0.0
-    low, high = _limits(grid.integers(X))
+    low, high = limits
     if -128 <= low and high <= 127:
         return grid, 0.0
-    if high - low <= 255 and kernel.native in ("rbf", "laplacian") and not sp.issparse(X):
+    if high - low <= 255 and kernel.native in ("rbf", "laplacian") and isinstance(X, Resident):
         return grid, float(low + 128)
     return None, 0.0
 
 
-def _limits(values: Data) -> tuple[int, int]:
-    """The smallest and the largest integer, and 0."""
-    stored = values.data if sp.issparse(values) else values
+def _dense_grid(X: Resident) -> Grid | None:
+    """``Grid.find`` for data on the device: a sample of the values proposes a scale."""
+    size = X.shape[0] * X.shape[1]
+    scale: float | None = 1.0
+    if X.dtype.kind == "f":
+        scale = _core.grid_scale(X.sample(max(1, size // SAMPLE), 2 * SAMPLE))
+    limits = None if scale is None else X.whole_numbers(scale)
+    return None if scale is None or limits is None else Grid.within(scale, *limits, X.dtype)
+
+
+def _is_whole(X: Resident, grid: Grid) -> bool:
+    """Whether the data are the integers of the grid themselves."""
+    return grid.scale == 1.0 and X.dtype.kind in "iu"
+
+
+def _limits(X: Data, grid: Grid) -> tuple[int, int] | None:
+    """The smallest and the largest integer of the data, and 0; None if they are not on the grid."""
+    if isinstance(X, Resident):
+        return X.whole_numbers(grid.scale)
+    if not grid.holds(X):
+        return None
+    stored = grid.integers(X).data
     return int(stored.min(initial=0)), int(stored.max(initial=0))
 
 
 def _reach(kernel: Kernel, X: Data) -> float:
-    if sp.issparse(X):
+    """The largest gamma · norm of a row about the mean of all (see cpu/precision.py)."""
+    if not isinstance(X, Resident):
         return float(sparse_reach(kernel, X))
-    return float(dense_reach(kernel, X, centre_of(X)))
+    gamma = float(getattr(kernel, "gamma", 0.0))
+    return gamma * X.farthest(X.mean(), squared=kernel.native != "laplacian")
 
 
 def _int8_product(A: Any, B: Any, width: int, out: Any) -> None:

@@ -6,10 +6,13 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
+from ...system.device_data import DeviceData
 from ...system.typing import IntArray
 from ..base import Task
-from .device import cupy, function
+from .device import cupy, free_bytes, function
+from .resident import Resident, resident
 from .samples import DeviceSamples, Form, Rows, padded
 
 _TILE_BYTES = 1 << 30  # of products at a time
@@ -18,6 +21,8 @@ _SLICES = 8  # of the rows of a tile, summed by themselves
 _MOST_CLASSES = 32  # scored at a time
 _C_VALUES = {"uint16": "unsigned short", "float32": "float", "float64": "double"}
 _HOST_VALUES = 1 << 22  # kernel values that Python computes at a time
+_MATRIX_ROWS = 1024  # of a matrix of kernel values, read at a time
+_MATRIX_SHARE = 0.3  # of the free memory of the device, for a matrix of kernel values
 
 
 class KernelValues(ABC):
@@ -34,8 +39,33 @@ class KernelValues(ABC):
         """Σ_j (K + offset)(x_i, x_j) coef_j over ``ids``, for all samples i: (m, n) in float64."""
 
 
+class MatrixValues(KernelValues):
+    """A dense matrix of kernel values that is on the device."""
+
+    form = "matrix"
+
+    def __init__(self, K: Resident, offset: float) -> None:
+        self.K, self.offset = K.values, offset
+
+    def block(self, W: IntArray, dtype: np.dtype[Any]) -> Any:
+        cp, q = cupy(), len(W)
+        K, at = cp.zeros((q, padded(q)), dtype=dtype), cp.asarray(W)
+        for first in range(0, q, _MATRIX_ROWS):
+            part = slice(first, first + _MATRIX_ROWS)
+            K[part, :q] = self.K[at[part]][:, at]
+        return K
+
+    def scores(self, ids: IntArray, coef: Any) -> Any:
+        cp = cupy()
+        S = cp.zeros((coef.shape[1], self.K.shape[0]))
+        for first in range(0, len(ids), _MATRIX_ROWS):
+            part = slice(first, first + _MATRIX_ROWS)
+            S += coef[part].T @ (self.K[cp.asarray(ids[part])].astype(np.float64) + self.offset)
+        return S
+
+
 class HostValues(KernelValues):
-    """Precomputed matrices, and callables: evaluated on the host."""
+    """Callables, and matrices that are sparse or too large for the device: evaluated on the host."""
 
     form = "python"
 
@@ -139,8 +169,9 @@ class DeviceValues(KernelValues):
     """Kernels with a native form."""
 
     def __init__(self, task: Task) -> None:
-        form = Form.plan(task.kernel, task.X)
-        self.samples, self._tiles, self.n = DeviceSamples(form, task.X), Tiles(form, task.offset), len(task.y)
+        X = task.X if sp.issparse(task.X) else resident(task.X)
+        form = Form.plan(task.kernel, X)
+        self.samples, self._tiles, self.n = DeviceSamples(form, X), Tiles(form, task.offset), len(task.y)
         self.form = form.describe()
 
     def block(self, W: IntArray, dtype: np.dtype[Any]) -> Any:
@@ -154,5 +185,16 @@ class DeviceValues(KernelValues):
 
 
 def kernel_values(task: Task) -> KernelValues:
-    """Values on the device if the kernel has a native form, else Python's."""
-    return HostValues(task) if task.kernel.native is None else DeviceValues(task)
+    """Values on the device if the kernel has a native form or is a matrix that fits there, else Python's."""
+    if task.kernel.native is not None:
+        return DeviceValues(task)
+    if task.kernel.pairwise and _fits(task.X):
+        return MatrixValues(resident(task.X), task.offset)
+    return HostValues(task)
+
+
+def _fits(K: Any) -> bool:
+    """Whether a matrix is on the device, or dense and small enough to be copied there."""
+    if isinstance(K, DeviceData):
+        return True
+    return not sp.issparse(K) and K.nbytes <= _MATRIX_SHARE * free_bytes()

@@ -6,14 +6,17 @@ namespace multimargin {
 using Entry = ENTRY;
 using Stored = STORED;
 
-// Rows `ids` of a dense matrix, shifted, and padded with zeros to `padded` entries.
+// Rows `ids` of a dense matrix, shifted, and padded with zeros to `padded` entries. If `inverse` is not 0, an entry is
+// the whole number next to itself times that.
 extern "C" __global__ void take(const Stored* X, long long d, const long long* ids, long long rows, const double* centre,
-                                double shift, Entry* out, long long padded) {
+                                double shift, double inverse, Entry* out, long long padded) {
   const long long i = blockIdx.x;
   if (i >= rows) return;
   const Stored* x = X + ids[i] * d;
-  for (long long j = threadIdx.x; j < padded; j += blockDim.x)
-    out[i * padded + j] = j < d ? (Entry)((double)x[j] - (centre ? centre[j] : shift)) : (Entry)0;
+  for (long long j = threadIdx.x; j < padded; j += blockDim.x) {
+    const double value = j < d ? (double)x[j] : 0.0, whole = inverse != 0.0 ? rint(__dmul_rn(value, inverse)) : value;
+    out[i * padded + j] = j < d ? (Entry)(whole - (centre ? centre[j] : shift)) : (Entry)0;
+  }
 }
 
 // The same of a CSR matrix; `out` is zero.
