@@ -73,7 +73,7 @@ def test_where_arrays_are():
 
 @pytest.mark.parametrize(
     "model",
-    [KernelSVC(engine="cpu"), KernelSVC(engine="numpy"), KernelSVCCV()],
+    [KernelSVC(engine="cpu"), KernelSVC(engine="numpy"), KernelSVCCV(engine="cpu")],
     ids=lambda model: f"{type(model).__name__} {model.engine}",
 )
 def test_others_say_that_they_read_the_host(model):
@@ -302,3 +302,21 @@ def test_sparse_new_data_for_a_dense_model():
     X = FORMS["bytes"](X)
     model = KernelSVC(gamma=1e-3, engine="cuda").fit(X, y)
     np.testing.assert_allclose(model.decision_function(sparse.csr_array(X)), model.decision_function(X))
+
+
+@on_gpu
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_search_of_data_on_the_device(kind):
+    X, y = problem()
+    X = X.astype(np.float32)
+    there, labels = KINDS[kind](X), KINDS[kind](y)
+    grid = {"Cs": [0.5, 5.0], "gammas": [0.05, 0.2], "drop": None}
+    here = KernelSVCCV(**grid, engine="cuda").fit(X, y)
+    search = KernelSVCCV(**grid).fit(there, labels)
+    assert search.best_params_ == here.best_params_
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"])
+    probabilities, predicted = search.predict_proba(there), search.predict(there)
+    assert type(probabilities) is type(predicted) is type(there)
+    np.testing.assert_allclose(as_numpy(probabilities), here.predict_proba(X), atol=1e-5)
+    np.testing.assert_array_equal(as_numpy(predicted), here.predict(X))
+    assert search.score(there, labels) == here.score(X, y)

@@ -61,9 +61,9 @@ def test_workers_divide_the_memory(overlap, monkeypatch):
     X, y = overlap
     seen, made = [], KernelFits.__init__
 
-    def look(self, task, largest, folds, method, options):
+    def look(self, task, largest, folds, method, options, kind):
         seen.append(options.cache_bytes)
-        made(self, task, largest, folds, method, options)
+        made(self, task, largest, folds, method, options, kind)
 
     monkeypatch.setattr(KernelFits, "__init__", look)
     with joblib.parallel_config(backend="threading"):

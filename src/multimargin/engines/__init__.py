@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from .base import Engine, EngineOptions
-from .cpu import CpuEngine
+from .cpu import CpuEngine, LastingEngine
 from .cuda import CudaEngine
+from .cuda.lasting import LastingCudaEngine
+from .lasting import Lasting
 from .mpi.setting import Mpi
 from .reference import ReferenceEngine
 from .scorer import Scorer
@@ -13,6 +15,9 @@ from .setting import OneProcess, Setting
 ENGINES: dict[str, type[Engine]] = {
     engine.name: engine for engine in (ReferenceEngine, CpuEngine, CudaEngine)
 }
+
+# What fits many problems with the same kernel, by the place of the engine.
+LASTING: dict[str, type[Lasting]] = {"cpu": LastingEngine, "cuda": LastingCudaEngine}
 
 
 def find_engine(engine: str | Mpi) -> Setting:
@@ -31,6 +36,7 @@ def find_engine(engine: str | Mpi) -> Setting:
 
 __all__ = [
     "ENGINES",
+    "LASTING",
     "CpuEngine",
     "CudaEngine",
     "Engine",

@@ -112,7 +112,8 @@ class Task:
     Each process of the team has a task with the samples that it holds; row numbers are its own.
 
     A sample that is left out has no weight, is in no working set, and counts nothing in any measure. But its
-    row of G is kept, and so are its scores. Only ``CpuEngine`` in one process can leave samples out.
+    row of G is kept, and so are its scores. Engines in one process can leave samples out, but not
+    ``ReferenceEngine``.
     """
 
     problem: Problem
@@ -142,7 +143,9 @@ class Task:
 def needs_all(task: Task, engine: str) -> None:
     """Raise ``ValueError`` if the task leaves samples out: for engines that cannot do that."""
     if task.left_out is not None:
-        raise ValueError(f"The engine {engine!r} cannot leave samples out; use 'cpu' in one process.")
+        raise ValueError(
+            f"The engine {engine!r} cannot leave samples out; use 'cpu' or 'cuda' in one process."
+        )
 
 
 def is_late(deadline: float, team: Team) -> bool:

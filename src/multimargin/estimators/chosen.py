@@ -16,7 +16,7 @@ from .fold_model import Scorer, evaluate
 from .kernel_svc import KernelSVC
 from .keywords import ForeignKeywords
 from .notebook import NotebookMixin
-from .placed import Scored, beside
+from .placed import Scored, beside, numpy_array
 from .reporting import ReportMixin
 from .samples import new_data
 from .storing import StoredModel
@@ -167,8 +167,8 @@ class ChosenModel(
         score : float
             Its value; the accuracy unless ``scoring`` says otherwise.
         """
-        self._best()
+        best, y, sample_weight = self._best(), numpy_array(y), numpy_array(sample_weight)
         if self.scoring is None:
-            return float(super().score(X, y, sample_weight))
+            return float(best.score(X, y, sample_weight))
         scorer = self.scorer_[str(self.refit)] if isinstance(self.scorer_, dict) else self.scorer_
-        return evaluate(scorer, self, X, y, sample_weight)
+        return evaluate(scorer, self, numpy_array(X), y, sample_weight)

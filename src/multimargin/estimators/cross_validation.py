@@ -21,6 +21,7 @@ from ..selection.progress import SearchProgress
 from ..selection.search import Search
 from ..selection.search_file import SearchFile, describe
 from ..selection.spread import Jobs, Ranks, Spread
+from ..system.device_data import on_host
 from ..system.team import Team
 from ..system.typing import Data, FloatArray
 from ..system.warn import warn_user
@@ -76,7 +77,7 @@ class FoldScoring:
     def __call__(self, fold: Fold, scores: FloatArray) -> dict[str, float]:
         rows = self.rows
         model, given = FoldModel(rows.labels, scores), rows.kept[fold.test]
-        data = given if self.X is None else self.X[given]
+        data = given if self.X is None else on_host(self.X[given])
         weight = rows.weight[fold.test] if rows.weighted else None
         return {name: evaluate(of, model, data, self.y[given], weight) for name, of in self.scorers.items()}
 

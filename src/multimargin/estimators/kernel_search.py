@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ..engines import CpuEngine, Mpi, Setting, find_engine
+from ..engines import LASTING, Mpi, Setting, find_engine
 from ..engines.rounding import score_asymmetry, score_rounding
 from ..kernels import Kernel
 from ..run.fingerprint import fingerprint
 from ..selection.fits import Fitted, KernelFits
 from ..selection.search import middle_first
+from ..system.device_data import lives_on_device
 from ..system.shard import Shard
 from ..system.team import SOLO
 from ..system.typing import Data, FloatArray
@@ -66,10 +67,10 @@ class KernelSearch(CrossValidation):
                     "KernelSVCCV spreads its fits over the ranks, each of which has all rows and gets the "
                     f"model: use 'mpi' or Mpi(data='same'), not {setting!r}."
                 )
-        elif self.engine not in ("auto", CpuEngine.name):
+        elif setting.place not in LASTING:
             raise ValueError(
-                f"engine of KernelSVCCV must be 'auto', 'cpu', 'mpi' or an Mpi, got {self.engine!r}: other "
-                "engines cannot leave samples out."
+                f"engine of KernelSVCCV must be 'auto', 'cpu', 'cuda', 'mpi' or an Mpi, got {self.engine!r}: "
+                "other engines cannot leave samples out."
             )
         return setting
 
@@ -77,7 +78,13 @@ class KernelSearch(CrossValidation):
         return self._svc()
 
     def _training_data(self, X: Any, y: Any) -> tuple[Data, np.ndarray]:
-        return training_data(self, self._svc()._make_kernel(), X, y)
+        place = self._svc(engine=self._engine_for(X))._setting().place
+        return training_data(self, self._svc()._make_kernel(), X, y, place=place)
+
+    def _engine_for(self, X: Any) -> str:
+        """The engine of each fit: with "auto" the GPU, if the samples are there."""
+        auto = self.engine == "auto" and lives_on_device(X)
+        return "cuda" if auto or self.engine == "cuda" else "auto"
 
     # -- the grid ----------------------------------------------------------------------------------
     def _svc(self, **point: Any) -> KernelSVC:
@@ -102,13 +109,13 @@ class KernelSearch(CrossValidation):
 
     def _fits(self, column: dict[str, Any], given: Given) -> KernelFits:
         X, rows, n, folds, Cs, seed, workers = given
-        svc = self._svc(C=min(Cs), **column)
-        task = svc._task(X, rows, Shard(n), min(Cs) * folds[-1].unit)
+        svc = self._svc(C=min(Cs), engine=self._engine_for(X), **column)
+        task, setting = svc._task(X, rows, Shard(n), min(Cs) * folds[-1].unit), svc._setting()
         method = svc._method()
-        options = svc._engine_options(method, len(rows.y), seed)
+        options = svc._engine_options(method, len(rows.y), seed, own=setting.memory())
         options = replace(options, cache_bytes=options.cache_bytes // workers)
         largest = max(Cs) * np.max([fold.unit for fold in folds], axis=0)
-        return KernelFits(task, largest, folds, method, options)
+        return KernelFits(task, largest, folds, method, options, LASTING[setting.place])
 
     def _problem(self, X: Data, rows: Rows, n: int, unit: FloatArray) -> dict[str, Any]:
         svc = self._svc()
@@ -117,7 +124,8 @@ class KernelSearch(CrossValidation):
         return fingerprint(task.problem.name, task.kernel, (kind, task.offset), *data, SOLO)
 
     def _model(self, fitted: Fitted, rows: Rows, given: int, factors: FloatArray) -> KernelSVC:
-        return fitted_model(self._svc(**self.best_params_), self, fitted, rows, given, factors)
+        svc = self._svc(engine=self._engine_for(fitted.task.X), **self.best_params_)
+        return fitted_model(svc, self, fitted, rows, given, factors)
 
     def __sklearn_tags__(self) -> Any:
         tags, own = super().__sklearn_tags__(), self._svc().__sklearn_tags__()

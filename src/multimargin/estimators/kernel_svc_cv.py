@@ -8,6 +8,7 @@ from typing import Any, Self
 from ..engines import Mpi
 from ..kernels import Kernel
 from .kernel_search import KernelSearch
+from .placed import numpy_array
 from .starts import CheckpointSetting
 
 
@@ -61,9 +62,11 @@ class KernelSVCCV(KernelSearch):
         divide it. The last solutions and scores of each worker, at most 16, come on top.
     class_weight : dict, "balanced" or None, default=None
         Factors of C for each class; "balanced" by the rows that train a fold.
-    engine : {"auto", "cpu", "mpi"} or multimargin.engines.Mpi, default="auto"
-        "mpi" spreads the kernels over all processes that ``mpiexec`` has started. Each of them gives the same
-        data to ``fit``, and has the results and the model in the end.
+    engine : {"auto", "cpu", "cuda", "mpi"} or multimargin.engines.Mpi, default="auto"
+        "cuda" is one NVIDIA GPU, which keeps the kernel of all rows for the folds and costs if that fits its
+        memory; "auto" goes there if the data are there. "mpi" spreads the kernels over all processes that
+        ``mpiexec`` has started. Each of them gives the same data to ``fit``, and has the results and the
+        model in the end.
     n_threads : int or None, default=None
         Threads of each fit; None is every core, or joblib's share of them if fits run at the same time.
     n_jobs : int or None, default=None
@@ -201,5 +204,5 @@ class KernelSVCCV(KernelSearch):
         """
         team = self._setting().assemble()
         with team.together():
-            self._search(X, y, sample_weight, groups, team)
+            self._search(X, numpy_array(y), numpy_array(sample_weight), numpy_array(groups), team)
         return self

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..engines.cpu import LastingEngine
 from ..engines.diagonal import kernel_diagonal
 from ..selection.fits import Fitted, KernelFits
 from ..selection.leave_one_out import LeaveOneOut, leave_one_out
@@ -141,7 +142,7 @@ def regularization_path(
     whole = replace(maker.whole(), test=np.arange(len(rows.y)))
     task, method = first._task(X, rows, Shard(len(y)), costs[0] * whole.unit), first._method()
     engine_options = first._engine_options(method, len(rows.y), first._seed())
-    fits = KernelFits(task, costs[-1] * whole.unit, [whole], method, engine_options)
+    fits = KernelFits(task, costs[-1] * whole.unit, [whole], method, engine_options, LastingEngine)
     models, errors, seconds = [], [], []
     factors = maker.factors(np.ones(len(rows.y), dtype=bool))
     diagonal = kernel_diagonal(task.kernel, task.X, SOLO) + task.offset

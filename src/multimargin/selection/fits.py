@@ -24,7 +24,7 @@ import numpy as np
 
 from ..engines import EngineOptions
 from ..engines.base import Task
-from ..engines.cpu import LastingEngine, Reached
+from ..engines.lasting import Lasting, Place
 from ..methods.decomposition import Decomposition
 from ..run.monitor import Monitor
 from ..solution import Solution
@@ -56,11 +56,11 @@ class Fitted(NamedTuple):
     rows: int  # kernel rows that had to be computed
 
 
-class _Place(NamedTuple):
+class _End(NamedTuple):
     """Where a fit has ended."""
 
     C: float
-    reached: Reached
+    reached: Place
     bias: FloatArray
     bounded: float  # the share of the support vectors that are at their bounds
 
@@ -76,6 +76,8 @@ class KernelFits:
         The largest costs that will be asked for: they decide the precision of kernel rows.
     folds : sequence of Fold
         The problems; the last one has all samples.
+    kind : type of Lasting
+        The engine.
     """
 
     def __init__(
@@ -85,13 +87,14 @@ class KernelFits:
         folds: Sequence[Fold],
         method: Decomposition,
         options: EngineOptions,
+        kind: type[Lasting],
     ) -> None:
         self.task, self.folds, self.options = task, folds, options
         warm = replace(method, inner_share=min(method.inner_share, _WARM_SHARE), inner_share_anew=None)
         self._methods = {False: method, True: warm}  # by whether a fit starts from another one
-        self.engine = LastingEngine(replace(task, C=largest), options)
+        self.engine = kind(replace(task, C=largest), options)
         self.whole = len(folds) - 1
-        self._places: dict[int, _Place] = {}
+        self._places: dict[int, _End] = {}
         self._last: int | None = None  # the fold that was fitted last
 
     def fit(self, C: float, fold: int) -> Fitted:
@@ -130,7 +133,7 @@ class KernelFits:
         self.engine.another(task, _rounded(reached, alpha, task.C))
         return True
 
-    def _near(self, C: float, fold: int) -> tuple[Reached, FloatArray] | None:
+    def _near(self, C: float, fold: int) -> tuple[Place, FloatArray] | None:
         """The nearest point that is known, and its bias."""
         for number in (fold, self.whole, self._last):
             place = None if number is None else self._places.get(number)
@@ -147,11 +150,11 @@ class KernelFits:
         if len(self._places) >= _MOST_PLACES and fold not in self._places:
             del self._places[next(reversed(self._places))]
         bounded = np.count_nonzero(groups == _BOUNDED) / max(1, len(support))
-        self._places[fold] = _Place(C, reached, self.engine.bias.copy(), bounded)
+        self._places[fold] = _End(C, reached, self.engine.bias.copy(), bounded)
         self._last = fold
 
 
-def _rounded(reached: Reached, alpha: FloatArray, C: FloatArray) -> Reached:
+def _rounded(reached: Place, alpha: FloatArray, C: FloatArray) -> Place:
     """The same point, with rows of ``alpha`` where these differ by rounding alone."""
     same = np.abs(reached.alpha - alpha).max(axis=1) <= _ROUNDING * C
-    return replace(reached, alpha=np.where(same[:, None], alpha, reached.alpha))
+    return reached.at(np.where(same[:, None], alpha, reached.alpha))

@@ -6,7 +6,7 @@ follow from the kernel rows of the samples whose alpha differs, and from no othe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,6 +43,10 @@ class Reached:
             known = known._replace(scores=factor * known.scores, coef=factor * known.coef)
         length = abs(factor) * self.length
         return Reached(factor * self.alpha, factor * self.scores, length, known, self.is_exact)
+
+    def at(self, alpha: FloatArray) -> Reached:
+        """The same with ``alpha``, which differs by rounding alone."""
+        return replace(self, alpha=alpha)
 
     def moved(self, alpha: FloatArray, rows: RowStore, n_threads: int, steady: bool) -> Reached:
         """The point ``alpha``, by the kernel rows of the samples that differ.

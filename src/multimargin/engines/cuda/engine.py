@@ -30,20 +30,20 @@ from ..base import (
     Selection,
     Task,
     is_late,
-    needs_all,
 )
 from ..cpu.kernel_values import FIXED_POINT_TOL, LARGE_COST
 from ..diagonal import TINY_DIAGONAL, exact_diagonal
 from ..divergence import check_dual
 from ..solved_costs import SolvedCosts
 from ..turns import in_turns
+from .blocks import Blocks
 from .descent import Descent
 from .device import SHARE, cupy, describe, free_bytes
 from .state import DeviceState
 from .values import kernel_values
 
 # No kernel rows are kept, so blocks get so many times their share of the memory, up to a limit.
-_BLOCK_SHARE, _MOST_SHARE = 2.5, 0.75
+_BLOCK_SHARE, MOST_SHARE = 2.5, 0.75
 _ADD = 0.5  # of the support vectors: if fewer samples moved, their steps alone are added to the scores
 _TAKEN = 8  # additions in a row before scores are summed anew
 
@@ -51,7 +51,7 @@ _TAKEN = 8  # additions in a row before scores are summed anew
 class CudaEngine(Engine):
     """Kernel values, coefficients, gradient and block solvers on one GPU.
 
-    A block K_WW is computed for every working set, because that takes less time than to keep values.
+    A block K_WW is computed for every new working set, because that takes less time than to keep values.
     Coordinate descent and pair descent become batched greedy descent (``descent.py``). Other solvers run on
     the host, on a copy of the block. After a step, the scores of all samples are computed in float64.
     """
@@ -59,27 +59,39 @@ class CudaEngine(Engine):
     name: ClassVar[str] = "cuda"
 
     def __init__(self, task: Task, options: EngineOptions) -> None:
-        needs_all(task, self.name)
         cupy()
-        self.task, self.options, self.problem, self.team = task, options, task.problem, task.team
+        self.options, self.problem, self.team = options, task.problem, task.team
         self.n, self.m, self.offset = len(task.y), task.m, task.offset
         self.profile = Profile()
-        self._rng = np.random.default_rng(options.seed)
-        self._values_computed, self._since_sum, self._iterations = 0, 0, 0
-        self._on_host: set[str] = set()
-        bounded = task.kernel.native in ("rbf", "laplacian")
+        self._values_computed = 0
+        self._bounded = task.kernel.native in ("rbf", "laplacian")
         self._single = options.dtype == "float32" or (
-            options.dtype == "auto" and bounded and self.n > WHOLE_SAMPLES
+            options.dtype == "auto" and self._bounded and self.n > WHOLE_SAMPLES
         )
+        # Errors of values count as often as coefficients are large.
+        self._coarse = float(task.C.max()) <= LARGE_COST and options.tol >= FIXED_POINT_TOL
         self._budget = options.budget(self.n, self._value_dtype().itemsize, temporary_bytes=0)
         with self.profile.phase("memory"):
-            diagonal = exact_diagonal(task, task.kernel.diagonal(task.X))
-            self.costs = SolvedCosts(task, diagonal)
+            self._own_diagonal = task.kernel.diagonal(task.X)
             self.values = kernel_values(task)
+            self.blocks = self._make_blocks()
+        self._begin(task)
+
+    def _begin(self, task: Task, scores: Any = None) -> None:
+        """Make all that belongs to one fit; ``scores`` as in ``DeviceState``."""
+        self.task = task
+        self._rng = np.random.default_rng(self.options.seed)
+        self._since_sum, self._iterations = 0, 0
+        self._on_host: set[str] = set()
+        with self.profile.phase("memory"):
+            self.diagonal = exact_diagonal(task, self._own_diagonal)
+            self.costs = SolvedCosts(task, self.diagonal)
         with self.profile.phase("gradient"):
-            self.state = DeviceState(task, self.values, diagonal, self.costs)
+            self.state = DeviceState(task, self.values, self.diagonal, self.costs, scores)
         check_dual(task, self.state.dual, self.costs.asked_total)
-        self.diagonal = diagonal
+
+    def _make_blocks(self) -> Blocks:
+        return Blocks(self.values)
 
     @staticmethod
     def memory() -> int:
@@ -90,10 +102,8 @@ class CudaEngine(Engine):
         """How values of a block are stored."""
         if not self._single:
             return np.dtype(np.float64)
-        bounded = self.task.kernel.native in ("rbf", "laplacian") and self.options.dtype == "auto"
-        # Errors of values count as often as coefficients are large.
-        coarse = float(self.task.C.max()) <= LARGE_COST and self.options.tol >= FIXED_POINT_TOL
-        return np.dtype(np.uint16 if bounded and coarse else np.float32)
+        fixed_point = self._bounded and self._coarse and self.options.dtype == "auto"
+        return np.dtype(np.uint16 if fixed_point else np.float32)
 
     @property
     def bias(self) -> FloatArray:
@@ -152,30 +162,39 @@ class CudaEngine(Engine):
             return ids
         return np.asarray(ids[~self.problem.settled(self.state.rows(ids), reach)])
 
+    def everyone(self) -> IntArray:
+        return np.arange(self.n) if self.state.part is None else self.state.part
+
     def groups(self, ids: IntArray) -> np.ndarray:
         rows = self.state.rows(ids)
         return self.problem.group(rows.alpha, rows.y, rows.C)
 
     @timed("selection")
     def pairs(self, most: int, second_order: bool = False) -> tuple[IntArray, IntArray]:
-        rows, shard = self.state.rows(), Shard(self.n, self.team)
+        rows, ids = self.state.taking_part(), self.everyone()
+        shard = Shard(len(ids), self.team)
         up, down = self.problem.pairs(rows, 1 if second_order else most, shard)
-        if not second_order or not len(up):
-            return up, down
-        pair = np.concatenate([up, down])
+        if second_order and len(up):
+            pair = np.concatenate([up, down])
+            curvature = self._curvature(ids[pair])[:, ids]
+            up, down = self.problem.gaining_pairs(rows, pair, curvature, most, shard)
+        return ids[up], ids[down]
+
+    def _curvature(self, pair: IntArray) -> FloatArray:
+        """The curvature along the pairs of each sample with either of the two."""
         columns = self.values.scores(pair, cupy().eye(len(pair))).get()
         curvature = self.diagonal[pair][:, None] + self.diagonal - 2.0 * columns
-        curvature = np.maximum(curvature, TINY_DIAGONAL * self.diagonal.max())
-        return self.problem.gaining_pairs(rows, pair, curvature, most, shard)
+        return np.asarray(np.maximum(curvature, TINY_DIAGONAL * self.diagonal.max()))
 
     def largest_block(self) -> int:
         asked = self.options.block_share
-        share = min(max(asked, _MOST_SHARE), _BLOCK_SHARE * asked)
+        share = min(max(asked, MOST_SHARE), _BLOCK_SHARE * asked)
         values = int(share * self.options.cache_bytes) // self._value_dtype().itemsize
         return max(self._budget.largest_block, math.isqrt(values))
 
     def counts(self) -> Counts:
-        return Counts(round(self._values_computed / self.n), 0, 0, len(self.state.support))
+        computed = self._values_computed + self.blocks.computed
+        return Counts(round(computed / self.n), 0, 0, len(self.state.support))
 
     def describe(self) -> dict[str, object]:
         facts: dict[str, object] = {
@@ -200,17 +219,17 @@ class CudaEngine(Engine):
     def _eps(self, W: IntArray, inner: InnerSolver, aim: Aim) -> float:
         """The tolerance in units of the scores, as ``Aim.eps`` defines it."""
         least = aim.least * self.problem.kappa
-        if aim.share == 0 or (least > 0 and len(W) in (1, self.n)):
+        everyone = self.n if self.state.part is None else len(self.state.part)
+        if aim.share == 0 or (least > 0 and len(W) in (1, everyone)):
             return least
         psi = self.state.facts.psi
-        start = psi.max() if len(W) == self.n else psi[cupy().asarray(W)].max()
+        start = psi.max() if len(W) == everyone else psi[cupy().asarray(W)].max()
         return max(aim.share * float(start), least)
 
     def _descend(self, W: IntArray, inner: InnerSolver, aim: Aim) -> Improvement:
         eps = self._eps(W, inner, aim)
         with self.profile.phase("kernel rows"):
-            K = self.values.block(W, self._value_dtype())
-            self._values_computed += len(W) ** 2
+            K = self.blocks.of(W, self._value_dtype())
             cupy().cuda.get_current_stream().synchronize()
         descent = Descent(self.state, "float32" if self._single else "float64")
         with self.profile.phase("inner"):
@@ -222,12 +241,16 @@ class CudaEngine(Engine):
                 descent.scatter(block, before)
                 self.state.lose()
                 raise
-            del K
             self._iterations += descent.iterations
             ids, delta = descent.scatter(block, before)
         with self.profile.phase("gradient"):
             self._take(ids, delta)
         return Improvement(steps, len(ids) > 0)
+
+    @staticmethod
+    def may_add(moved: int, support: int, additions: int) -> bool:
+        """Whether scores get the change of the samples that moved, after so many ``additions`` in a row."""
+        return moved < _ADD * support and additions < _TAKEN
 
     def _take(self, ids: IntArray, delta: Any) -> None:
         """G for the new alpha: from the steps alone if they are few."""
@@ -236,9 +259,10 @@ class CudaEngine(Engine):
             self.state.is_exact = True
             return
         support = len(self.state.support)
-        self._since_sum = self._since_sum + 1 if len(ids) < _ADD * support and self._since_sum < _TAKEN else 0
-        self._values_computed += self.n * (len(ids) if self._since_sum else support)
-        if self._since_sum:
+        adds = self.may_add(len(ids), support, self._since_sum)
+        self._since_sum = self._since_sum + 1 if adds else 0
+        self._values_computed += self.n * (len(ids) if adds else support)
+        if adds:
             self.state.add(ids, delta)
         else:
             self.state.refresh()
@@ -303,22 +327,23 @@ class CudaEngine(Engine):
 
     @timed("selection")
     def centre(self) -> None:
-        self.shift(np.array([self.problem.centre(self.state.rows())]))
+        self.shift(np.array([self.problem.centre(self.state.taking_part())]))
 
     def best_bias(self, most: float = math.inf) -> None:
-        best = self.problem.best_bias(self.state.scores(), self.task.y, self.task.C, self.bias)
+        ids, S = self.everyone(), self.state.scores(self.state.part)
+        best = self.problem.best_bias(S, self.task.y[ids], self.task.C[ids], self.bias)
         self.shift(np.clip(best - self.bias, -most, most))
 
     def balance(self) -> bool:
-        alpha, _, y, C = self.state.rows()
+        alpha, _, y, C = self.state.taking_part()
         found = balanced(self.problem, alpha, y, C, self.team)
         if found is not None:
-            self.state.place(found)
+            self.state.place(self.state.whole(found))
         return found is not None
 
     def zero_sums(self) -> None:
-        alpha, _, y, C = self.state.rows()
-        self.state.place(with_zero_sums(self.problem, alpha, y, C, self.team))
+        alpha, _, y, C = self.state.taking_part()
+        self.state.place(self.state.whole(with_zero_sums(self.problem, alpha, y, C, self.team)))
         self.best_bias()
 
     # -- certify -------------------------------------------------------------------------------------

@@ -41,19 +41,39 @@ class Facts(NamedTuple):
 class DeviceState:
     """Alpha, G, the bias, the dual."""
 
-    def __init__(self, task: Task, values: KernelValues, diagonal: FloatArray, costs: SolvedCosts) -> None:
+    def __init__(
+        self,
+        task: Task,
+        values: KernelValues,
+        diagonal: FloatArray,
+        costs: SolvedCosts,
+        scores: Any = None,
+    ) -> None:
+        """The start of ``task``; ``scores`` are those of its alpha, (m, n), if they are known."""
         cp = cupy()
         self.task, self.problem, self.values, self.costs = task, task.problem, values, costs
         self.n, self.m = len(task.y), task.m
         self.bias: FloatArray = np.zeros(self.m) if task.bias is None else task.bias
         self.y = cp.asarray(task.y.astype(np.int32, copy=False))
-        self.asked, self.diagonal = cp.asarray(task.C), cp.asarray(diagonal)
+        self.diagonal = cp.asarray(diagonal)
         ridge = task.problem.ridge(task.C)
         self.ridge = None if ridge is None else cp.asarray(ridge)
-        self.take_costs()
         self.target = self._target()
         self._support: IntArray | None = None
-        self.place(task.alpha())
+        out = task.left_out
+        # Those that take part, by their ids on the host, and the others on the device; None if all do.
+        self.part: IntArray | None = None if out is None else np.flatnonzero(~out)
+        self._left_out = None if out is None else cp.asarray(np.flatnonzero(out))
+        alpha = task.alpha()
+        if out is not None and alpha[out].any():
+            raise ValueError("A sample that is left out has no weight, but the start gives it some.")
+        self.asked = self._costs(task.C)
+        self.take_costs()
+        self._put(alpha)
+        if scores is None:
+            self.refresh()
+        else:
+            self._take_scores(scores)
 
     def _target(self) -> Any:
         """T by label, (labels, m): one row per class."""
@@ -63,14 +83,20 @@ class DeviceState:
     def take_costs(self) -> None:
         """Take over the costs that are solved with."""
         solved = self.costs.solved
-        self.C = self.asked if solved is self.task.C else cupy().asarray(solved)
+        self.C = self.asked if solved is self.task.C else self._costs(solved)
+
+    def _costs(self, C: FloatArray) -> Any:
+        """Costs on the device: 1 for samples that are left out, because measures are divided by them."""
+        return cupy().asarray(C if self.task.left_out is None else np.where(self.task.left_out, 1.0, C))
 
     def place(self, alpha: FloatArray) -> None:
         """Take over a point from the host."""
-        cp = cupy()
-        self.alpha = cp.asarray(np.ascontiguousarray(alpha.T, dtype=np.float64))
-        self.lose()
+        self._put(alpha)
         self.refresh()
+
+    def _put(self, alpha: FloatArray) -> None:
+        self.alpha = cupy().asarray(np.ascontiguousarray(alpha.T, dtype=np.float64))
+        self.lose()
 
     def lose(self) -> None:
         """Alpha has changed, and G no longer belongs to it."""
@@ -110,6 +136,8 @@ class DeviceState:
         kernel = function("state.cu", "measure", MACHINE=MACHINES[self.problem.name], REAL="double")
         arguments = self.alpha, self.G, self.ridge, self.y, C, self.n, np.int32(self.problem.m), out
         launch(kernel, self.n, *arguments)
+        if self._left_out is not None:
+            out[:, self._left_out] = 0.0
         return Facts(*out)
 
     def _measure(self) -> None:
@@ -141,6 +169,11 @@ class DeviceState:
         cp = cupy()
         return cp.ascontiguousarray(self.alpha[:, cp.asarray(ids)].T)
 
+    def kernel_scores(self) -> Any:
+        """K α of all samples, (m, n)."""
+        S = self.G + self.target[:, self.y] - cupy().asarray(self.bias)[:, None]
+        return S if self.ridge is None else S - self.ridge * self.alpha
+
     # -- on the host ---------------------------------------------------------------------------------
     def rows(self, ids: IntArray | None = None) -> DualRows:
         """Samples as the machine's own formulas want them; all if None."""
@@ -154,7 +187,19 @@ class DeviceState:
         y, C = self.task.y[ids], self.costs.solved[ids]
         return DualRows(np.ascontiguousarray(alpha), np.ascontiguousarray(G), y, C)
 
-    def scores(self) -> FloatArray:
-        """S of all samples, on the host."""
-        rows = self.rows()
-        return self.problem.scores(rows.G - self.bias, rows.alpha, self.task.y, self.task.C)
+    def taking_part(self) -> DualRows:
+        """The same of the samples that take part."""
+        return self.rows(self.part)
+
+    def whole(self, alpha: FloatArray) -> FloatArray:
+        """Rows of alpha of all samples, from those of the samples that take part."""
+        if self.part is None:
+            return alpha
+        every = np.zeros((self.n, self.m))
+        every[self.part] = alpha
+        return every
+
+    def scores(self, ids: IntArray | None) -> FloatArray:
+        """S of some samples, or of all, on the host."""
+        rows, C = self.rows(ids), self.task.C if ids is None else self.task.C[ids]
+        return self.problem.scores(rows.G - self.bias, rows.alpha, rows.y, C)

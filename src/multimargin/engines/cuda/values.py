@@ -39,6 +39,16 @@ class KernelValues(ABC):
         """Σ_j (K + offset)(x_i, x_j) coef_j over ``ids``, for all samples i: (m, n) in float64."""
 
 
+def part_of(K: Any, W: IntArray, dtype: np.dtype[Any]) -> Any:
+    """The rows and columns ``W`` of a matrix, as a block."""
+    cp, q = cupy(), len(W)
+    block, at = cp.zeros((q, padded(q)), dtype=dtype), cp.asarray(W)
+    for first in range(0, q, _MATRIX_ROWS):
+        part = slice(first, first + _MATRIX_ROWS)
+        block[part, :q] = K[at[part]][:, at]
+    return block
+
+
 class MatrixValues(KernelValues):
     """A dense matrix of kernel values that is on the device."""
 
@@ -48,12 +58,7 @@ class MatrixValues(KernelValues):
         self.K, self.offset = K.values, offset
 
     def block(self, W: IntArray, dtype: np.dtype[Any]) -> Any:
-        cp, q = cupy(), len(W)
-        K, at = cp.zeros((q, padded(q)), dtype=dtype), cp.asarray(W)
-        for first in range(0, q, _MATRIX_ROWS):
-            part = slice(first, first + _MATRIX_ROWS)
-            K[part, :q] = self.K[at[part]][:, at]
-        return K
+        return part_of(self.K, W, dtype)
 
     def scores(self, ids: IntArray, coef: Any) -> Any:
         cp = cupy()
