@@ -67,7 +67,8 @@ def test_unknown_engines_are_refused(engine):
 
 def test_the_name_stands_for_the_default_options():
     assert find_engine("mpi") == Mpi() == Mpi("auto", "all", "rows", 60.0)
-    assert repr(Mpi(model="root")) == "Mpi(data='auto', model='root', scheme='rows', timeout=60.0, comm=None)"
+    shown = "Mpi(data='auto', model='root', scheme='rows', timeout=60.0, comm=None, engine='cpu')"
+    assert repr(Mpi(model="root")) == shown
 
 
 def test_copies_keep_the_communicator_and_stored_options_do_not():

@@ -20,9 +20,18 @@ class Setting(ABC):
         """The engine that works in each process; methods may differ by it (``methods/table.py``)."""
         return "cpu"
 
-    def memory(self) -> int | None:
+    @property
+    def takes_device_data(self) -> bool:
+        """Whether samples may be on a GPU."""
+        return False
+
+    def memory(self, team: Team) -> int | None:
         """Bytes for ``cache_size="auto"``; None for a share of the host's free memory."""
         return None
+
+    def sharers(self, team: Team) -> int:
+        """How many processes of the team share that memory."""
+        return team.ranks_on_host
 
     @abstractmethod
     def assemble(self) -> Team:
@@ -43,7 +52,11 @@ class OneProcess(Setting):
     def place(self) -> str:
         return self.kind.name
 
-    def memory(self) -> int | None:
+    @property
+    def takes_device_data(self) -> bool:
+        return self.place == "cuda"
+
+    def memory(self, team: Team) -> int | None:
         return self.kind.memory()
 
     def assemble(self) -> Team:

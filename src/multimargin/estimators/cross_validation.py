@@ -175,7 +175,7 @@ class CrossValidation(ChosenModel):
         folds = team.agree(maker.folds(self.cv, X, y, groups))
         problems = [*folds, maker.whole()]
         spread: Spread = Jobs(self.n_jobs) if team.size == 1 else Ranks(team)
-        workers = max(spread.workers, team.ranks_on_host)
+        workers = spread.workers if team.size == 1 else self._setting().sharers(team)
         given = Given(X, rows, len(y), problems, grid.Cs, team.agree(template._seed()), workers)
         makers = [partial(self._fits, column, given) for column in grid.columns]
         (scorers, by), points, first = deciding, grid.points, team.rank == 0

@@ -88,7 +88,7 @@ class KernelFit(KernelParameters):
         solver = self.solver if isinstance(self.solver, str) else repr(self.solver)
         checkpoint = open_checkpoint(self.checkpoint, model, solver, seed)
         seed = seed if checkpoint is None else checkpoint.seed
-        options = self._engine_options(method, model.shard.n, seed, task.team, setting.memory())
+        options = self._engine_options(method, model.shard.n, seed, task.team, setting.memory(task.team))
         engine: Engine
         made: dict[str, Any] | None = None
 

@@ -78,13 +78,13 @@ class KernelSearch(CrossValidation):
         return self._svc()
 
     def _training_data(self, X: Any, y: Any) -> tuple[Data, np.ndarray]:
-        place = self._svc(engine=self._engine_for(X))._setting().place
-        return training_data(self, self._svc()._make_kernel(), X, y, place=place)
+        device = not isinstance(self._setting(), Mpi) and self._engine_for(X) == "cuda"
+        return training_data(self, self._svc()._make_kernel(), X, y, device=device)
 
     def _engine_for(self, X: Any) -> str:
         """The engine of each fit: with "auto" the GPU, if the samples are there."""
         auto = self.engine == "auto" and lives_on_device(X)
-        return "cuda" if auto or self.engine == "cuda" else "auto"
+        return "cuda" if auto or self._setting().place == "cuda" else "auto"
 
     # -- the grid ----------------------------------------------------------------------------------
     def _svc(self, **point: Any) -> KernelSVC:
@@ -112,7 +112,7 @@ class KernelSearch(CrossValidation):
         svc = self._svc(C=min(Cs), engine=self._engine_for(X), **column)
         task, setting = svc._task(X, rows, Shard(n), min(Cs) * folds[-1].unit), svc._setting()
         method = svc._method()
-        options = svc._engine_options(method, len(rows.y), seed, own=setting.memory())
+        options = svc._engine_options(method, len(rows.y), seed, own=setting.memory(SOLO))
         options = replace(options, cache_bytes=options.cache_bytes // workers)
         largest = max(Cs) * np.max([fold.unit for fold in folds], axis=0)
         return KernelFits(task, largest, folds, method, options, LASTING[setting.place])

@@ -277,7 +277,7 @@ class KernelSVC(LabelNoiseMixin, KernelFit):
             method = self._method(setting)
             first = method.first_share(self.machine)
             X, y, sample_weight = own_rows(team, setting.data, X, y, sample_weight, first)
-            X, y = training_data(self, self._make_kernel(), X, y, team, setting.place)
+            X, y = training_data(self, self._make_kernel(), X, y, team, setting.takes_device_data)
             rows = self._rows(y, sample_weight, team)
             factors = class_factors(self.class_weight, rows.labels, rows.y, rows.weight, team)
             C = team.attempt(lambda: sample_costs(self.C, factors, rows.y, rows.weight))

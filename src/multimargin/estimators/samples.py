@@ -21,14 +21,14 @@ _FLOATS = (np.float64, np.float32)
 
 
 def training_data(
-    estimator: Any, kernel: Kernel, X: Any, y: Any, team: Team = SOLO, place: str = "cpu"
+    estimator: Any, kernel: Kernel, X: Any, y: Any, team: Team = SOLO, device: bool = False
 ) -> tuple[Data, np.ndarray]:
     """Return checked samples and labels of this process, and tell the estimator the number of features.
 
-    Samples on a GPU must be for an engine that works in that ``place``, and stay there.
+    Samples on a GPU stay there, if the engine takes them from a ``device``; else they are refused.
     All processes of the team have samples of the same form, and labels of the same type. Some may have none.
     """
-    if place != "cuda" and lives_on_device(X):
+    if not device and lives_on_device(X):
         raise TypeError(
             f"X is on a GPU, and {type(estimator).__name__} reads arrays of the host unless engine='cuda': "
             "give it a copy on the host."

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import AbstractContextManager
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from ...run.profile import Profile, timed
 from ...system.device_data import on_host
 from ...system.memory import WHOLE_SAMPLES
 from ...system.shard import Shard
+from ...system.team import SOLO, Team
 from ...system.threads import blas_threads
 from ...system.typing import Data, FloatArray, IntArray
 from ..base import (
@@ -40,12 +40,20 @@ from .blocks import Blocks
 from .descent import Descent
 from .device import SHARE, cupy, describe, free_bytes
 from .state import DeviceState
-from .values import kernel_values
+from .values import KernelValues, kernel_values
 
 # No kernel rows are kept, so blocks get so many times their share of the memory, up to a limit.
 _BLOCK_SHARE, MOST_SHARE = 2.5, 0.75
 _ADD = 0.5  # of the support vectors: if fewer samples moved, their steps alone are added to the scores
 _TAKEN = 8  # additions in a row before scores are summed anew
+
+
+class Moved(NamedTuple):
+    """What a block solver did."""
+
+    steps: int
+    ids: IntArray  # that moved
+    delta: Any  # (k, m) on the device, what was added to their rows of alpha
 
 
 class CudaEngine(Engine):
@@ -54,13 +62,15 @@ class CudaEngine(Engine):
     A block K_WW is computed for every new working set, because that takes less time than to keep values.
     Coordinate descent and pair descent become batched greedy descent (``descent.py``). Other solvers run on
     the host, on a copy of the block. After a step, the scores of all samples are computed in float64.
+
+    A ``team`` may work on one fit, if each process has all samples; what the first one finds counts.
     """
 
     name: ClassVar[str] = "cuda"
 
-    def __init__(self, task: Task, options: EngineOptions) -> None:
+    def __init__(self, task: Task, options: EngineOptions, team: Team = SOLO) -> None:
         cupy()
-        self.options, self.problem, self.team = options, task.problem, task.team
+        self.options, self.problem, self.team = options, task.problem, team
         self.n, self.m, self.offset = len(task.y), task.m, task.offset
         self.profile = Profile()
         self._values_computed = 0
@@ -73,7 +83,8 @@ class CudaEngine(Engine):
         self._budget = options.budget(self.n, self._value_dtype().itemsize, temporary_bytes=0)
         with self.profile.phase("memory"):
             self._own_diagonal = task.kernel.diagonal(task.X)
-            self.values = kernel_values(task)
+            self.task = task
+            self.values = self._make_values()
             self.blocks = self._make_blocks()
         self._begin(task)
 
@@ -87,8 +98,11 @@ class CudaEngine(Engine):
             self.diagonal = exact_diagonal(task, self._own_diagonal)
             self.costs = SolvedCosts(task, self.diagonal)
         with self.profile.phase("gradient"):
-            self.state = DeviceState(task, self.values, self.diagonal, self.costs, scores)
+            self.state = DeviceState(task, self.values, self.diagonal, self.costs, self.team, scores)
         check_dual(task, self.state.dual, self.costs.asked_total)
+
+    def _make_values(self) -> KernelValues:
+        return kernel_values(self.task)
 
     def _make_blocks(self) -> Blocks:
         return Blocks(self.values)
@@ -148,7 +162,7 @@ class CudaEngine(Engine):
         else:
             chosen = ids[cp.argsort(-score[ids])[:k]].get()
         largest = 0.0 if math.isinf(violation) else float(violation)
-        return Selection(chosen, largest, float(gap) if every else math.nan, int(count))
+        return self.agree(Selection(chosen, largest, float(gap) if every else math.nan, int(count)))
 
     def _closeness(self, psi: Any, gain: Any) -> Any:
         """``Problem.closeness`` on the device."""
@@ -172,13 +186,13 @@ class CudaEngine(Engine):
     @timed("selection")
     def pairs(self, most: int, second_order: bool = False) -> tuple[IntArray, IntArray]:
         rows, ids = self.state.taking_part(), self.everyone()
-        shard = Shard(len(ids), self.team)
+        shard = Shard(len(ids))
         up, down = self.problem.pairs(rows, 1 if second_order else most, shard)
         if second_order and len(up):
             pair = np.concatenate([up, down])
             curvature = self._curvature(ids[pair])[:, ids]
             up, down = self.problem.gaining_pairs(rows, pair, curvature, most, shard)
-        return ids[up], ids[down]
+        return self.agree((ids[up], ids[down]))
 
     def _curvature(self, pair: IntArray) -> FloatArray:
         """The curvature along the pairs of each sample with either of the two."""
@@ -211,10 +225,21 @@ class CudaEngine(Engine):
 
     # -- move ----------------------------------------------------------------------------------------
     def improve(self, W: IntArray, inner: InnerSolver, aim: Aim, keep: bool = False) -> Improvement:
+        steps, ids, delta = self._solved(W, inner, aim)
+        with self.profile.phase("gradient"):
+            self._take(ids, delta)
+        return Improvement(steps, len(ids) > 0)
+
+    def _solved(self, W: IntArray, inner: InnerSolver, aim: Aim) -> Moved:
+        """Solve the block of ``W``, and take the result over into alpha."""
         if _has_device_form(inner):
             return self._descend(W, inner, aim)
         self._on_host.add(inner.name)
         return self._solve_on_host(W, inner, aim)
+
+    def _late(self) -> bool:
+        """Whether the block solver should end, by the clock of this process."""
+        return is_late(self.deadline, SOLO)
 
     def _eps(self, W: IntArray, inner: InnerSolver, aim: Aim) -> float:
         """The tolerance in units of the scores, as ``Aim.eps`` defines it."""
@@ -226,7 +251,7 @@ class CudaEngine(Engine):
         start = psi.max() if len(W) == everyone else psi[cupy().asarray(W)].max()
         return max(aim.share * float(start), least)
 
-    def _descend(self, W: IntArray, inner: InnerSolver, aim: Aim) -> Improvement:
+    def _descend(self, W: IntArray, inner: InnerSolver, aim: Aim) -> Moved:
         eps = self._eps(W, inner, aim)
         with self.profile.phase("kernel rows"):
             K = self.blocks.of(W, self._value_dtype())
@@ -236,16 +261,13 @@ class CudaEngine(Engine):
             block = descent.gather(W)
             before = block.v.copy()
             try:
-                steps = descent.run(block, K, self.offset, eps, partial(is_late, self.deadline, self.team))
+                steps = descent.run(block, K, self.offset, eps, self._late)
             except KeyboardInterrupt:
                 descent.scatter(block, before)
                 self.state.lose()
                 raise
             self._iterations += descent.iterations
-            ids, delta = descent.scatter(block, before)
-        with self.profile.phase("gradient"):
-            self._take(ids, delta)
-        return Improvement(steps, len(ids) > 0)
+            return Moved(steps, *descent.scatter(block, before))
 
     @staticmethod
     def may_add(moved: int, support: int, additions: int) -> bool:
@@ -268,14 +290,14 @@ class CudaEngine(Engine):
             self.state.refresh()
         check_dual(self.task, self.state.dual, self.costs.asked_total)
 
-    def _solve_on_host(self, W: IntArray, inner: InnerSolver, aim: Aim) -> Improvement:
+    def _solve_on_host(self, W: IntArray, inner: InnerSolver, aim: Aim) -> Moved:
         with self.profile.phase("kernel rows"):
             K = self.values.block(W, np.dtype(np.float64))[:, : len(W)].get() + self.offset
             np.fill_diagonal(K, self.diagonal[W])
             self._values_computed += len(W) ** 2
         rows = self.state.rows(W)
         block = HostBlock(W, K, self.diagonal[W], rows.alpha.copy(), rows.G, rows.y, rows.C)
-        block.late = partial(is_late, self.deadline, self.team)
+        block.late = self._late
         with self.profile.phase("inner"):
             eps = aim.eps(self.problem, inner.measure, block, self.n)
             try:
@@ -284,12 +306,10 @@ class CudaEngine(Engine):
                 self._write(W, block.alpha)
                 self.state.lose()
                 raise
-        with self.profile.phase("gradient"):
-            delta = block.alpha - rows.alpha
-            moved = np.flatnonzero(delta.any(axis=1))
-            self._write(W, block.alpha)
-            self._take(W[moved], cupy().asarray(np.ascontiguousarray(delta[moved])))
-        return Improvement(steps, len(moved) > 0)
+        delta = block.alpha - rows.alpha
+        moved = np.flatnonzero(delta.any(axis=1))
+        self._write(W, block.alpha)
+        return Moved(steps, W[moved], cupy().asarray(np.ascontiguousarray(delta[moved])))
 
     def _write(self, W: IntArray, alpha: FloatArray) -> None:
         cp = cupy()
@@ -327,23 +347,23 @@ class CudaEngine(Engine):
 
     @timed("selection")
     def centre(self) -> None:
-        self.shift(np.array([self.problem.centre(self.state.taking_part())]))
+        self.shift(self.agree(np.array([self.problem.centre(self.state.taking_part())])))
 
     def best_bias(self, most: float = math.inf) -> None:
         ids, S = self.everyone(), self.state.scores(self.state.part)
         best = self.problem.best_bias(S, self.task.y[ids], self.task.C[ids], self.bias)
-        self.shift(np.clip(best - self.bias, -most, most))
+        self.shift(self.agree(np.clip(best - self.bias, -most, most)))
 
     def balance(self) -> bool:
         alpha, _, y, C = self.state.taking_part()
-        found = balanced(self.problem, alpha, y, C, self.team)
+        found = self.agree(balanced(self.problem, alpha, y, C, SOLO))
         if found is not None:
             self.state.place(self.state.whole(found))
         return found is not None
 
     def zero_sums(self) -> None:
         alpha, _, y, C = self.state.taking_part()
-        self.state.place(self.state.whole(with_zero_sums(self.problem, alpha, y, C, self.team)))
+        self.state.place(self.state.whole(self.agree(with_zero_sums(self.problem, alpha, y, C, SOLO))))
         self.best_bias()
 
     # -- certify -------------------------------------------------------------------------------------
@@ -368,13 +388,14 @@ class CudaEngine(Engine):
         violation, close, loss, gap = cp.stack(
             [psi.max(), closeness.max(), asked.loss.sum(), gain.sum()]
         ).get()
-        return Certificate(
+        certificate = Certificate(
             violation=float(violation) / self.problem.kappa,
             gain=float(close),
             primal=state.energy + float(loss),
             dual=state.dual,
             gap=float(gap),
         )
+        return self.agree(certificate)
 
     def found(self) -> Found:
         cp, ids = cupy(), self.state.support

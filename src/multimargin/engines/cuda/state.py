@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...problems.base import DualRows
+from ...system.team import Team
 from ...system.typing import FloatArray, IntArray
 from ..base import Task
 from ..solved_costs import SolvedCosts
@@ -47,11 +48,12 @@ class DeviceState:
         values: KernelValues,
         diagonal: FloatArray,
         costs: SolvedCosts,
+        team: Team,
         scores: Any = None,
     ) -> None:
         """The start of ``task``; ``scores`` are those of its alpha, (m, n), if they are known."""
         cp = cupy()
-        self.task, self.problem, self.values, self.costs = task, task.problem, values, costs
+        self.task, self.problem, self.values, self.costs, self._team = task, task.problem, values, costs, team
         self.n, self.m = len(task.y), task.m
         self.bias: FloatArray = np.zeros(self.m) if task.bias is None else task.bias
         self.y = cp.asarray(task.y.astype(np.int32, copy=False))
@@ -149,8 +151,9 @@ class DeviceState:
         if self.ridge is not None:
             squares = 0.5 * float((self.ridge * f.square).sum())
         # ½ ⟨α, S⟩ + ½ ⟨Rα, α⟩ - ⟨T, α⟩ + ⟨b, Σ α⟩, and f.score is of S + b
-        self.energy = 0.5 * float(totals[0] - self.bias @ sums)  # ½ ⟨α, S⟩
-        self.dual = self.energy + squares - float(totals[1]) + float(self.bias @ sums)
+        energy = 0.5 * float(totals[0] - self.bias @ sums)  # ½ ⟨α, S⟩
+        dual = energy + squares - float(totals[1]) + float(self.bias @ sums)
+        self.energy, self.dual = self._team.agree((energy, dual))
         self.is_exact = True
 
     @property

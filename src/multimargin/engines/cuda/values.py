@@ -22,6 +22,7 @@ _MOST_CLASSES = 32  # scored at a time
 _C_VALUES = {"uint16": "unsigned short", "float32": "float", "float64": "double"}
 _HOST_VALUES = 1 << 22  # kernel values that Python computes at a time
 _MATRIX_ROWS = 1024  # of a matrix of kernel values, read at a time
+EVERYONE = slice(None)
 _MATRIX_SHARE = 0.3  # of the free memory of the device, for a matrix of kernel values
 
 
@@ -35,8 +36,11 @@ class KernelValues(ABC):
         """K_WW without the offset: (q, padded(q)) values; what is behind column q means nothing."""
 
     @abstractmethod
-    def scores(self, ids: IntArray, coef: Any) -> Any:
-        """Σ_j (K + offset)(x_i, x_j) coef_j over ``ids``, for all samples i: (m, n) in float64."""
+    def scores(self, ids: IntArray, coef: Any, part: slice = EVERYONE) -> Any:
+        """Σ_j (K + offset)(x_i, x_j) coef_j over ``ids``, for the samples i of ``part``, in float64: (m, n).
+
+        ``part`` begins at a multiple of 16.
+        """
 
 
 def part_of(K: Any, W: IntArray, dtype: np.dtype[Any]) -> Any:
@@ -60,12 +64,12 @@ class MatrixValues(KernelValues):
     def block(self, W: IntArray, dtype: np.dtype[Any]) -> Any:
         return part_of(self.K, W, dtype)
 
-    def scores(self, ids: IntArray, coef: Any) -> Any:
+    def scores(self, ids: IntArray, coef: Any, part: slice = EVERYONE) -> Any:
         cp = cupy()
-        S = cp.zeros((coef.shape[1], self.K.shape[0]))
+        S = cp.zeros((coef.shape[1], len(range(*part.indices(self.K.shape[0])))))
         for first in range(0, len(ids), _MATRIX_ROWS):
-            part = slice(first, first + _MATRIX_ROWS)
-            S += coef[part].T @ (self.K[cp.asarray(ids[part])].astype(np.float64) + self.offset)
+            some = slice(first, first + _MATRIX_ROWS)
+            S += coef[some].T @ (self.K[cp.asarray(ids[some]), part].astype(np.float64) + self.offset)
         return S
 
 
@@ -87,14 +91,14 @@ class HostValues(KernelValues):
             K[first : first + len(part), :q] = cp.asarray(np.ascontiguousarray(values, dtype=dtype))
         return K
 
-    def scores(self, ids: IntArray, coef: Any) -> Any:
-        cp, n = cupy(), len(self.task.y)
-        S = cp.zeros((coef.shape[1], n))
-        step = max(1, _HOST_VALUES // n)
-        for first in range(0, len(ids), step):
-            part = slice(first, first + step)
-            values = cp.asarray(self.task.kernel.block(self.task.X, ids[part]) + self.task.offset)
-            S += coef[part].T @ values
+    def scores(self, ids: IntArray, coef: Any, part: slice = EVERYONE) -> Any:
+        cp, columns = cupy(), np.arange(len(self.task.y))[part]
+        S = cp.zeros((coef.shape[1], len(columns)))
+        step = max(1, _HOST_VALUES // max(1, len(columns)))
+        for first in range(0, len(ids) if len(columns) else 0, step):
+            some = slice(first, first + step)
+            values = self.task.kernel.block(self.task.X, ids[some], columns)
+            S += coef[some].T @ cp.asarray(values + self.task.offset)
         return S
 
 
@@ -133,9 +137,12 @@ class Tiles:
             store(grid, (256,), (products, *shape, *self._sides(part, rows), *self._spec, K[first:], wide))
         return K
 
-    def scores(self, support: DeviceSamples, rows: Rows, coef: Any, samples: DeviceSamples) -> Any:
-        """Σ_i (K + offset)(A_i, x_j) coef_i over ``rows`` A of ``support``, for all ``samples`` x: (m, n)."""
-        cp, m, n, itemsize = cupy(), coef.shape[1], samples.n, self.form.tile_dtype.itemsize
+    def scores(
+        self, support: DeviceSamples, rows: Rows, coef: Any, samples: DeviceSamples, part: slice = EVERYONE
+    ) -> Any:
+        """Σ_i (K + offset)(A_i, x_j) coef_i over ``rows`` A of ``support``, for ``samples`` x: (m, n)."""
+        start, end, _ = part.indices(samples.n)
+        cp, m, n, itemsize = cupy(), coef.shape[1], end - start, self.form.tile_dtype.itemsize
         S = cp.zeros((m, n))
         if not rows.size or not n:
             return S
@@ -145,13 +152,13 @@ class Tiles:
         chunk = min(_MOST_CLASSES, -(-m // 2) * 2)
         partial = cp.empty(_SLICES * chunk * wide)
         for left in range(0, n, wide):
-            columns = samples.rows(slice(left, min(n, left + wide)))
+            columns = samples.rows(slice(start + left, start + min(n, left + wide)))
             for first in range(0, rows.size, step):
-                part = support.part(rows, first, min(rows.size, first + step))
-                shape = padded(part.size), padded(columns.size)
+                some = support.part(rows, first, min(rows.size, first + step))
+                shape = padded(some.size), padded(columns.size)
                 products = tile[: shape[0] * shape[1]].reshape(shape)
-                samples.tile(part, columns, products)
-                self._add(products, part, columns, coef[first : first + part.size], partial, S[:, left:])
+                samples.tile(some, columns, products)
+                self._add(products, some, columns, coef[first : first + some.size], partial, S[:, left:])
         return S
 
     def _add(self, products: Any, A: Rows, B: Rows, coef: Any, partial: Any, S: Any) -> None:
@@ -184,9 +191,9 @@ class DeviceValues(KernelValues):
         rows = self.samples.rows(slice(0, self.n) if every else cupy().asarray(W))
         return self._tiles.block(self.samples, rows, dtype)
 
-    def scores(self, ids: IntArray, coef: Any) -> Any:
+    def scores(self, ids: IntArray, coef: Any, part: slice = EVERYONE) -> Any:
         rows = self.samples.rows(cupy().asarray(ids))
-        return self._tiles.scores(self.samples, rows, coef, self.samples)
+        return self._tiles.scores(self.samples, rows, coef, self.samples, part)
 
 
 def kernel_values(task: Task) -> KernelValues:

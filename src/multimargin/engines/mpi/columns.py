@@ -13,7 +13,6 @@ with.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -23,14 +22,14 @@ from ... import _core
 from ...inner.base import InnerSolver
 from ...inner.block import Aim, Block
 from ...run.profile import Profile
-from ...system.shard import Shard
-from ...system.team import SOLO, Team
+from ...system.team import Team
 from ...system.typing import FloatArray, IntArray
 from ..base import Counts, EngineOptions, Improvement, Task, needs_all
 from ..cpu import CpuEngine
 from ..cpu.state import State
 from ..cpu.steps import Steps
 from ..cpu.team_blocks import SharedBlock
+from .whole import whole_task
 
 
 class ColumnsEngine(CpuEngine):
@@ -40,7 +39,7 @@ class ColumnsEngine(CpuEngine):
 
     def __init__(self, task: Task, options: EngineOptions) -> None:
         needs_all(task, self.name)
-        super().__init__(_whole(task), options)
+        super().__init__(whole_task(task), options)
         self.team = task.team  # its ranks decide together; each has all samples, as in one process
         self._uniform = self.team.uniform and len(set(self.team.collect(options.n_threads))) == 1
         self.steps = ColumnSteps(self.state, options, self.profile, self.team)
@@ -111,16 +110,3 @@ class ColumnSteps(Steps):
     def _exact_scores(self, here: IntArray | None) -> FloatArray:
         mine = np.array_split(self.state.support, self._team.size)[self._team.rank]
         return self._team.sum(self.rows.scores(mine, self.state.alpha[mine], here))
-
-
-def _whole(task: Task) -> Task:
-    """The problem with the samples of all ranks, for one process."""
-    team, shard = task.team, Shard(len(task.y), task.team)
-    counts = np.diff(shard.bounds).tolist()
-    start = None
-    if team.max(float(task.start is not None)):
-        ids, rows = task.start or (np.empty(0, dtype=np.int64), np.empty((0, task.m)))
-        start = team.join(shard.first + ids), team.join(rows)
-    X = shard.take_data(np.arange(shard.n), task.X)
-    y, C = team.join(task.y, counts), team.join(task.C, counts)
-    return replace(task, X=X, y=y, C=C, start=start, team=SOLO)

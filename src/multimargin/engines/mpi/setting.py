@@ -10,10 +10,17 @@ from typing import Any
 from ...system.team import Team
 from ..base import Engine, EngineOptions, Task
 from ..cpu import CpuEngine
+from ..cuda.device import cupy
 from ..setting import Setting
+from .cards import CardsEngine, ranks_on_card, use_card
 from .columns import ColumnsEngine
 
-_CHOICES = {"data": ("auto", "same", "shards"), "model": ("all", "root"), "scheme": ("rows", "columns")}
+_CHOICES = {
+    "data": ("auto", "same", "shards"),
+    "model": ("all", "root"),
+    "scheme": ("rows", "columns"),
+    "engine": ("cpu", "cuda"),
+}
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,10 @@ class Mpi(Setting):
     comm : mpi4py.MPI.Comm or None, default=None
         The ranks that take part; None is all of them. It is not stored with a model. A
         ``multimargin.system.team.Team`` of another kind is taken as it is.
+    engine : {"cpu", "cuda"}, default="cpu"
+        What works in each rank. With "cuda" each rank takes a GPU of its host, and ranks share one if there
+        are not enough. Every rank then has all rows. A search spreads its fits over the cards. In a single
+        fit the first card descends, and all compute scores.
 
     Examples
     --------
@@ -64,6 +75,7 @@ class Mpi(Setting):
     scheme: str = "rows"
     timeout: float = 60.0
     comm: Any = field(default=None, hash=False, metadata={"stored": False})
+    engine: str = "cpu"
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
@@ -71,13 +83,32 @@ class Mpi(Setting):
             if not isinstance(value, str) or value not in choices:
                 listed = ", ".join(map(repr, choices))
                 raise ValueError(f"{name} of Mpi must be one of {listed}, got {value!r}.")
+        if self.engine == "cuda" and self.scheme != "rows":
+            raise ValueError("scheme of Mpi is for engine='cpu': with engine='cuda' every rank has all rows.")
         number = isinstance(self.timeout, Real) and not isinstance(self.timeout, bool)
         if not number or not 0 < self.timeout < math.inf:
             raise ValueError(f"timeout of Mpi must be a finite number of seconds > 0, got {self.timeout!r}.")
         if self.comm is not None and not (isinstance(self.comm, Team) or hasattr(self.comm, "Get_rank")):
             raise TypeError(f"comm of Mpi must be a communicator of mpi4py or None, got {self.comm!r}.")
 
+    @property
+    def place(self) -> str:
+        return self.engine
+
+    def memory(self, team: Team) -> int | None:
+        return CardsEngine.memory() // self.sharers(team) if self.engine == "cuda" else None
+
+    def sharers(self, team: Team) -> int:
+        return ranks_on_card(team) if self.engine == "cuda" else team.ranks_on_host
+
     def assemble(self) -> Team:
+        team = self._team()
+        if self.engine == "cuda":
+            team.attempt(cupy)
+            use_card(team)
+        return team
+
+    def _team(self) -> Team:
         if isinstance(self.comm, Team):
             return self.comm
         from .team import MpiTeam  # not before there is a fit: mpi4py starts MPI when it is imported
@@ -85,6 +116,8 @@ class Mpi(Setting):
         return MpiTeam.assemble(self.comm, self.timeout)
 
     def __call__(self, task: Task, options: EngineOptions) -> Engine:
+        if self.engine == "cuda":
+            return CardsEngine(task, options)
         return (ColumnsEngine if self.scheme == "columns" else CpuEngine)(task, options)
 
     def __getstate__(self) -> dict[str, Any]:
