@@ -91,11 +91,11 @@ class KernelSVC(LabelNoiseMixin, KernelFit):
         Factors of ``C`` for each class; 1 for a label that is not in the dict. "balanced" makes the total
         cost of all classes equal. It counts a row of weight 2 twice; ``SVC`` counts it once.
     engine : {"auto", "cpu", "cuda", "numpy", "mpi"} or Mpi, default="auto"
-        What does the work: "cpu" is native and threaded; "cuda" is one NVIDIA GPU; "numpy" is the plain
-        specification, which is slow, keeps no kernel rows but a small matrix, and always looks at all
-        samples. "mpi" is "cpu" in all processes that ``mpiexec`` has started, each with a part of the rows;
-        an object :class:`multimargin.engines.Mpi` has its options. Prediction is native in any case, and
-        needs no MPI.
+        What does the work: "cpu" is native and threaded; "cuda" is one NVIDIA GPU, which "auto" takes
+        only if ``X`` is on it; "numpy" is the plain specification, which is slow, keeps no kernel rows but a
+        small matrix, and always looks at all samples. "mpi" is "cpu" in all processes that ``mpiexec`` has
+        started, each with a part of the rows; an object :class:`multimargin.engines.Mpi` has its options,
+        GPUs among them. Prediction needs no MPI.
     n_threads : int or None, default=None
         Threads, BLAS included; None is every core. Processes of an MPI fit on the same host share its cores.
     dtype : {"auto", "float32", "float64"}, default="auto"
@@ -250,9 +250,10 @@ class KernelSVC(LabelNoiseMixin, KernelFit):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data; (n_samples, n_samples) kernel values for ``kernel="precomputed"``. Integers of 8 or
-            16 bits and bool are kept as they are; they, and floats that are such integers times one scale
-            (``X / 255``), have exact integer kernels of their own. ``trace_.info["kernel_form"]`` says which.
+            Training data, on the host or (CuPy, PyTorch, JAX) on a GPU; (n_samples, n_samples) kernel values
+            for ``kernel="precomputed"``. Integers of 8 or 16 bits and bool are kept as they are; they, and
+            floats that are such integers times one scale (``X / 255``), have exact integer kernels of their
+            own. ``trace_.info["kernel_form"]`` says which.
             A callable kernel also gets strings, objects, or an array of any shape, as they are; a list of
             them becomes an array. With ``engine="mpi"`` every rank gives the same data, or its own rows: then
             the rows of all ranks count, in the order of the ranks. For ``kernel="precomputed"`` a row has a
