@@ -81,7 +81,7 @@ def test_a_sample(formulas, number, machine, m):
                 assert -1e-12 <= looked[1] <= -step + 1e-9  # one move gains no more than the exact step
 
 
-@pytest.mark.parametrize("source", ["descent.cu", "pairs.cu", "state.cu", "values.cu", "samples.cu"])
+@pytest.mark.parametrize("source", ["descent.cu", "balanced.cu", "state.cu", "values.cu", "samples.cu"])
 def test_sources_are_whole(source):
     """A kernel's text has its headers in it, each once: CuPy's cache knows a kernel by its text alone."""
     text = _text(source, set())

@@ -1,6 +1,7 @@
-"""Batched greedy descent on the device: one persistent kernel per working set (kernels/descent.cu, pairs.cu).
+"""The descent of a working set on the device, by one persistent kernel.
 
-The kernel comes back every few milliseconds, so that the host sees Ctrl-C and the time limit. How long it
+It is batched greedy descent (kernels/descent.cu), or for c-svc projected gradient on subproblems
+(kernels/balanced.cu). The kernel comes back every few milliseconds, so that the host sees Ctrl-C and the time limit. How long it
 ran never changes what it does.
 """
 
@@ -20,12 +21,13 @@ from .state import MACHINES, DeviceState
 _C_REALS = {"float32": "float", "float64": "double"}
 _C_VALUES = {"uint16": "unsigned short", "float32": "float", "float64": "double"}
 _SLICE_SECONDS = 0.03  # of a run without a look at the clock
-_FIRST_ITERATIONS = 256
+_FIRST_ITERATIONS, _FIRST_BALANCED = 256, 16  # an iteration takes 30 µs, or 0.6 ms
 _MOST_CLASSES = 32  # whose changes are added up at a time
 _THREADS = 512
 _MOST_BLOCKS = 256
 _ROWS = 8  # of a block, at least
 _NEXT = 4  # rows that a thread reads together
+_EACH = {"float32": 8, "float64": 4}  # samples of a block in a subproblem of c-svc, of either kind
 _FIXED_SHARED = 4096
 # Shares of C below which a variable counts as zero: what rounding leaves of one.
 _MARGIN = {"float32": 4e-7, "float64": 1e-15}
@@ -92,10 +94,10 @@ class Descent:
         return function("state.cu", name, MACHINE=self.machine, REAL=_C_REALS[self.real])
 
     def run(self, block: Block, K: Any, offset: float, eps: float, late: Callable[[], bool]) -> int:
-        """Descend until no violation is above ``eps``; the steps of single samples or pairs, roughly."""
-        kernel = self._pairs if self.binary else self._samples
-        go, blocks = kernel(block, K, offset, eps)
-        done, most = 0, _FIRST_ITERATIONS
+        """Descend until no violation is above ``eps``; the steps of single samples, roughly."""
+        kernel = self._balanced if self.binary else self._samples
+        go, at_once = kernel(block, K, offset, eps)
+        done, most = 0, _FIRST_BALANCED if self.binary else _FIRST_ITERATIONS
         end = max(_MOST_ITERATIONS, _MOST_SWEEPS * block.q)
         while done < end:
             start = time.perf_counter()
@@ -106,7 +108,7 @@ class Descent:
             seconds = time.perf_counter() - start
             most = int(min(4 * most, max(1, most * _SLICE_SECONDS / max(seconds, 1e-6))))
         self.iterations = done
-        return done * blocks
+        return done * at_once
 
     def _grid(self, q: int) -> tuple[int, int]:
         """Blocks, and rows of each."""
@@ -156,22 +158,21 @@ class Descent:
 
         return go, blocks
 
-    def _pairs(self, block: Block, K: Any, offset: float, eps: float) -> tuple[Any, int]:
-        cp = cupy()
+    def _balanced(self, block: Block, K: Any, offset: float, eps: float) -> tuple[Any, int]:
+        cp, real = cupy(), np.dtype(self.real)
         blocks, rows = self._grid(block.q)
-        real, value, most = _C_REALS[self.real], _C_VALUES[K.dtype.name], _most_blocks()
-        kernel = function("pairs.cu", "descend", REAL=real, VALUE=value, THREADS=_THREADS, BLOCKS=most)
-        shared = (
-            _FIXED_SHARED + int(np.dtype(self.real).itemsize) * (_NEXT * _THREADS + 16 * most) + 16 * most
-        )
+        each = self._each()
+        most = 2 * each * _most_blocks()  # samples of a subproblem
+        macros = {"REAL": _C_REALS[self.real], "VALUE": _C_VALUES[K.dtype.name], "EACH": each}
+        kernel = function("balanced.cu", "descend", **macros, THREADS=_THREADS, BLOCKS=_most_blocks())
+        shared = self._balanced_bytes(each)
         kernel.max_dynamic_shared_size_bytes = shared
-        candidates = cp.zeros((2, 2, blocks, 4), self.real)
-        products = cp.zeros((2, most, most + 4), self.real)  # Q, and four numbers of each row
-        arrived, told = cp.zeros(1, np.uint32), cp.zeros(2)
-        # The offset adds the same to all scores as long as the sum stays: pairs do not see it.
-        diagonal = (block.diagonal - offset).astype(self.real)
+        picks = cp.zeros((2 * each * blocks, 4), self.real)
+        products, arrived, told = cp.zeros((2, most), self.real), cp.zeros(1, np.uint32), cp.zeros(2)
+        # The offset adds the same to all scores as long as the sum stays: this descent does not see it.
+        diagonal = (block.diagonal - offset).astype(real)
         one = K, K.shape[1], diagonal, block.y, block.C, np.int32(block.q), block.v, block.G
-        two = np.float64(_MARGIN[self.real]), np.int32(rows), candidates, products, arrived
+        two = np.float64(_MARGIN[self.real]), np.int32(rows), picks, products, arrived
 
         def go(most: int) -> tuple[int, float]:
             arrived.fill(0)
@@ -180,4 +181,17 @@ class Descent:
             iterations, worst = told.get()
             return int(iterations), float(worst)
 
-        return go, blocks
+        return go, 2 * each * blocks
+
+    def _each(self) -> int:
+        """Samples of a block in a subproblem, of either kind (kernels/balanced.cu, EACH)."""
+        each = _EACH[self.real]
+        while each > 1 and self._balanced_bytes(each) > shared_bytes():
+            each //= 2
+        return each
+
+    def _balanced_bytes(self, each: int) -> int:
+        """Shared memory of a block: its rows of Q, two vectors, and what its threads add up."""
+        own, most = 2 * each, 2 * each * _most_blocks()
+        numbers = (own + 1) * most + _NEXT * _THREADS
+        return _FIXED_SHARED + 4 * most + int(np.dtype(self.real).itemsize) * numbers
