@@ -317,21 +317,16 @@ class Precomputed(Kernel):
         return self.own_diagonal(A, 0)
 
     def own_diagonal(self, X: Data, first: int) -> FloatArray:
-        if isinstance(X, DeviceData):
-            return X.diagonal()
-        return np.array(X.diagonal(first), dtype=np.float64)
+        return X.diagonal() if isinstance(X, DeviceData) else np.array(X.diagonal(first), dtype=np.float64)
 
     def block(self, X: Data, rows: IntArray, columns: IntArray | None = None) -> FloatArray:
         if isinstance(X, DeviceData):
-            part = X[rows] if columns is None else X[rows].columns(columns)
-            return np.asarray(as_float64(part.on_host()))
+            return X.block(rows, columns)
         if not sp.issparse(X) and not X.flags.c_contiguous:
             X = X.T  # the same values, and rows are contiguous if columns were
-        if columns is None:
-            return dense(as_float64(X[rows]))
-        return (
-            dense(as_float64(X[rows][:, columns])) if sp.issparse(X) else as_float64(X[np.ix_(rows, columns)])
-        )
+        if columns is not None and not sp.issparse(X):
+            return as_float64(X[np.ix_(rows, columns)])
+        return dense(as_float64(X[rows] if columns is None else X[rows][:, columns]))
 
     def support(self, X: Data, ids: IntArray) -> Any:
         return ids

@@ -37,6 +37,11 @@ class DeviceData(ABC):
     def columns(self, ids: IntArray) -> Self:
         """Some of the columns, on the device."""
 
+    def block(self, rows: IntArray, columns: IntArray | None = None) -> FloatArray:
+        """Some of the entries, on the host: of some columns, or of all."""
+        part = self[rows] if columns is None else self[rows].columns(columns)
+        return np.asarray(part.on_host(), dtype=np.float64)
+
     @abstractmethod
     def on_host(self) -> np.ndarray:
         """A copy that NumPy can read."""

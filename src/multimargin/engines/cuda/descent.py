@@ -1,8 +1,8 @@
 """The descent of a working set on the device, by one persistent kernel.
 
 It is batched greedy descent (kernels/descent.cu), or for c-svc projected gradient on subproblems
-(kernels/balanced.cu). The kernel comes back every few milliseconds, so that the host sees Ctrl-C and the time limit. How long it
-ran never changes what it does.
+(kernels/balanced.cu). The kernel comes back every few milliseconds, so that the host sees Ctrl-C and the
+time limit. How long it ran never changes what it does.
 """
 
 from __future__ import annotations
