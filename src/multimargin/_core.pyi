@@ -121,7 +121,14 @@ def slack(machine: str, G: _F64, y: _I32, ids: _I64, slack: _F64, n_threads: int
 
 @final
 class PairTable:
-    def __init__(self, slack: _F64, due_at: _F64, due: NDArray[np.bool_]) -> None: ...
+    def __init__(
+        self,
+        slack: _F64,
+        due_at: _F64,
+        due: NDArray[np.bool_],
+        has_due: NDArray[np.bool_],
+        has_moved: NDArray[np.bool_],
+    ) -> None: ...
     def find_due(
         self, alpha: _F64, start: _F64, takes_part: NDArray[np.bool_] | None, drift: float, worst: float
     ) -> tuple[int, int, float]: ...

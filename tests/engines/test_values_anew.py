@@ -99,9 +99,12 @@ def test_table_of_pairs():
     alpha, start = np.zeros((4, 2)), np.zeros((4, 2))
     alpha[2, 1] = 1.0
     due, due_at = np.zeros((4, 2), bool), slack + 1.0  # all were computed at a drift of 1
-    table = _core.PairTable(slack, due_at, due)
+    has_due, has_moved = np.zeros(4, bool), np.zeros(4, bool)
+    table = _core.PairTable(slack, due_at, due, has_due, has_moved)
     found = table.find_due(alpha, start, np.array([True, True, True, False]), 1.6, 0.1)
     np.testing.assert_array_equal(due, [[True, True], [True, False], [False, True], [False, False]])
+    np.testing.assert_array_equal(has_due, due.any(axis=1))
+    np.testing.assert_array_equal(has_moved, [False, False, True, False])
     assert found == (1, 3, 2.0)  # one sample has moved, of a class with two due pairs
     assert table.find_due(alpha, start, None, 9.0, 9.0) == found
     y, G = np.zeros(4, np.int32), np.array([[0.7, -0.1], [0.9, 0.0], [0.0, 0.2], [0.0, 0.0]])

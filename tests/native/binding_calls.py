@@ -156,7 +156,8 @@ class Calls:
     def pair_table(self, spoil):
         G, alpha, y, _ = self.point()
         due = np.zeros(G.shape, bool)
-        table = spoil(_core.PairTable, slack=G.copy(), due_at=G.copy(), due=due)
+        flags = {"has_due": np.zeros(self.n, bool), "has_moved": np.zeros(self.n, bool)}
+        table = spoil(_core.PairTable, slack=G.copy(), due_at=G.copy(), due=due, **flags)
         some = self.rng.choice((None, np.ones(self.n, bool)))
         spoil(table.find_due, alpha=alpha, start=G, takes_part=some, drift=0.1, worst=0.1)
         spoil(table.measure, G=G, y=y, solved=np.zeros(self.n, bool), drift=0.1, rest=0.01)

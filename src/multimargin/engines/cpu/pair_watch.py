@@ -7,8 +7,9 @@ below the largest violation or below the change that is to be expected since it 
 rows are computed if they take less time.
 
 While the working set is small, most samples violate, and any of them serve as newcomers. So only a random
-part of the samples takes part then, ``_POOL`` times as many as the working set has. The others wait with a
-gradient at which they do not violate, until their turn comes, or all entries are computed (``complete``).
+part of the samples takes part then, ``_POOL`` times as many as the working set has, and at least twice as
+many as in the round before. The others wait with a gradient at which they do not violate, until their turn
+comes, or all entries are computed (``complete``).
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ class PairWatch:
         slack = self.problem.gamma(state.G, state.y)  # of an entry, when it was computed last
         due_at = slack.copy()  # the drift at which it must be computed again
         self._due = np.ones(slack.shape, dtype=bool)  # whether it is up to date
-        self._arrays, self._table = (slack, due_at), _core.PairTable(slack, due_at, self._due)
+        self._has_due, self._has_moved = np.ones(state.n, dtype=bool), np.zeros(state.n, dtype=bool)
+        self._arrays = slack, due_at
+        self._table = _core.PairTable(slack, due_at, self._due, self._has_due, self._has_moved)
         self._some_stale = False
         self._pool = state.n if state.n_support else 0
 
@@ -105,13 +108,13 @@ class PairWatch:
             waits[W] = False
             self._turn[W] = -1
             state.G[waits] = state.problem.target(state.y[waits])
-        self._pool = min(n, _POOL * len(W))
+        self._pool = min(n, max(_POOL * len(W), 2 * self._pool))
 
     def _compute(self, W: IntArray, moved: int, rows: int, values: float) -> None:
         """Due entries of G = G₀ + K (α - α₀), from the last exact G₀; ``W`` have just been solved for.
 
-        ``moved`` samples have moved since then, ``rows`` rows have due entries. If each class computes its own
-        kernel values, it takes ``values`` of them.
+        ``moved`` samples have moved since then, ``rows`` rows have due entries. If each class computes its
+        own kernel values, it takes ``values`` of them.
         """
         state, (alpha, G) = self.state, self._exact
         with self.profile.phase("gradient"):
@@ -120,9 +123,8 @@ class PairWatch:
                 self.values.gradient_of_pairs(state.alpha, alpha, self._due, values, G, state.G, steady)
             else:
                 values = float(moved) * rows
-                here = np.flatnonzero(self._due.any(axis=1))
+                here, ids = np.flatnonzero(self._has_due), np.flatnonzero(self._has_moved)
                 self._due[here] = True
-                ids = np.flatnonzero((state.alpha != alpha).any(axis=1))
                 self.values.gradient(ids, state.alpha[ids] - alpha[ids], here, G, state.G, steady)
             self.rows.computed += values / state.n
             solved = np.zeros(state.n, dtype=bool)

@@ -64,13 +64,16 @@ void rows_not_zero(const ConstMatrix& A, const Array<bool, 1>& found) {
 using Mask = Array<bool, 2>;
 using Samples = Array<const bool, 1>;
 
-// The arrays of pairs (sample, class), all of one shape.
+using Flags = Array<bool, 1>;
+
+// The arrays of pairs (sample, class), all of one shape; and of samples.
 struct PairTable {
   Matrix slack, due_at;
   Mask due;
+  Flags has_due, has_moved;
 
   state::Pairs pairs() const {
-    return {length(due), length(due, 1), slack.data(), due_at.data(), due.data()};
+    return {length(due), length(due, 1), slack.data(), due_at.data(), due.data(), has_due.data()};
   }
 
   template <class A>
@@ -79,10 +82,13 @@ struct PairTable {
   }
 };
 
-void make_pair_table(PairTable* self, const Matrix& slack, const Matrix& due_at, const Mask& due) {
-  new (self) PairTable{slack, due_at, due};
+void make_pair_table(PairTable* self, const Matrix& slack, const Matrix& due_at, const Mask& due, const Flags& has_due,
+                     const Flags& has_moved) {
+  new (self) PairTable{slack, due_at, due, has_due, has_moved};
   self->check(slack, "slack must have the shape of due");
   self->check(due_at, "due_at must have the shape of due");
+  require(length(has_due) == length(due) && length(has_moved) == length(due),
+          "has_due and has_moved must have one value per row of due");
 }
 
 std::tuple<Index, Index, double> find_due(const PairTable& table, const ConstMatrix& alpha, const ConstMatrix& start,
@@ -91,7 +97,7 @@ std::tuple<Index, Index, double> find_due(const PairTable& table, const ConstMat
   table.check(alpha, "alpha must have the shape of the table");
   table.check(start, "start must have the shape of the table");
   require(!takes_part || length(*takes_part) == length(alpha), "takes_part must have one value per row of alpha");
-  const state::Change change{alpha.data(), start.data()};
+  const state::Change change{alpha.data(), start.data(), table.has_moved.data()};
   const auto counts = state::find_due(table.pairs(), change, takes_part ? takes_part->data() : nullptr, drift, worst);
   return {counts.moved, counts.rows, counts.values};
 }
@@ -151,12 +157,13 @@ void bind_state(nb::module_& m) {
   m.def("rows_not_zero", &rows_not_zero, "A"_a.noconvert(), "found"_a.noconvert(),
         "found[i]: whether row i of A has a value that is not zero.");
   nb::class_<PairTable>(m, "PairTable", "Pairs (sample, class): their slack, and which must be computed again.")
-      .def("__init__", &make_pair_table, "slack"_a.noconvert(), "due_at"_a.noconvert(), "due"_a.noconvert())
+      .def("__init__", &make_pair_table, "slack"_a.noconvert(), "due_at"_a.noconvert(), "due"_a.noconvert(),
+           "has_due"_a.noconvert(), "has_moved"_a.noconvert())
       .def("find_due", &find_due, "alpha"_a.noconvert(), "start"_a.noconvert(), "takes_part"_a.noconvert().none(),
            "drift"_a, "worst"_a,
            "Marks the pairs with weight, with a slack of at most worst, or with due_at < drift, of the samples that "
-           "take part; if takes_part is None, leaves the marks as they are. Returns the samples with alpha != start, "
-           "the samples with a marked pair, and the kernel values between both, class by class.")
+           "take part; if takes_part is None, leaves the marks as they are. Says which samples have alpha != start, and "
+           "which have a marked pair; returns the numbers of both, and the kernel values between them, class by class.")
       .def("measure", &measure_due, "G"_a.noconvert(), "y"_a.noconvert(), "solved"_a.noconvert(), "drift"_a, "rest"_a,
            "Takes over the slack of the marked pairs from G. Returns drift plus the change that all but the share rest "
            "of them stayed below, those of solved samples aside; due_at becomes slack plus that.");

@@ -12,11 +12,13 @@ struct Pairs {
   double* slack;   // (n, m)
   double* due_at;  // (n, m), the drift at which a pair must be computed again
   bool* due;       // (n, m), whether it must now
+  bool* has_due;   // (n,), whether a sample has a due pair
 };
 
-// Coefficients (n, m), and what they were at the last exact gradient.
+// Coefficients (n, m), what they were at the last exact gradient, and whether those of a sample have changed.
 struct Change {
   const double *alpha, *start;
+  bool* has_moved;  // (n,)
 };
 
 // What it takes to compute the due pairs.
@@ -27,7 +29,7 @@ struct PairCounts {
 
 // Marks the due pairs of the samples that take part: those with weight, with a slack of at most `worst`, or whose time
 // has come. If takes_part is null, the marks stay as they are.
-inline PairCounts find_due(const Pairs& p, const Change& change, const bool* takes_part, double drift, double worst) {
+MULTIMARGIN_CLONES inline PairCounts find_due(const Pairs& p, const Change& change, const bool* takes_part, double drift, double worst) {
   PairCounts counts;
   std::vector<Index> moved(p.m, 0), due(p.m, 0);
   for (Index i = 0; i < p.n; ++i) {
@@ -40,6 +42,7 @@ inline PairCounts find_due(const Pairs& p, const Change& change, const bool* tak
       moved[r] += has_moved, due[r] += p.due[at];
       any_moved |= has_moved, any_due |= p.due[at];
     }
+    change.has_moved[i] = any_moved, p.has_due[i] = any_due;
     counts.moved += any_moved, counts.rows += any_due;
   }
   for (Index r = 0; r < p.m; ++r) counts.values += static_cast<double>(moved[r]) * static_cast<double>(due[r]);
@@ -53,7 +56,7 @@ inline double measure_due(const Pairs& p, const double* G, const std::int32_t* y
                           double rest) {
   std::vector<float> changes;
   for (Index i = 0; i < p.n; ++i)
-    for (Index r = 0; r < p.m; ++r) {
+    for (Index r = 0; r < p.m && p.has_due[i]; ++r) {
       const Index at = i * p.m + r;
       if (!p.due[at]) continue;
       const double gamma = r == y[i] ? G[at] : -G[at];
@@ -67,8 +70,9 @@ inline double measure_due(const Pairs& p, const double* G, const std::int32_t* y
     std::nth_element(changes.begin(), largest, changes.end());
     drift += *largest;
   }
-  for (Index at = 0; at < p.n * p.m; ++at)
-    if (p.due[at]) p.due_at[at] = p.slack[at] + drift;
+  for (Index i = 0; i < p.n; ++i)
+    for (Index at = i * p.m; at < (i + 1) * p.m && p.has_due[i]; ++at)
+      if (p.due[at]) p.due_at[at] = p.slack[at] + drift;
   return drift;
 }
 
