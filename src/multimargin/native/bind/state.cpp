@@ -162,8 +162,9 @@ void bind_state(nb::module_& m) {
       .def("find_due", &find_due, "alpha"_a.noconvert(), "start"_a.noconvert(), "takes_part"_a.noconvert().none(),
            "drift"_a, "worst"_a,
            "Marks the pairs with weight, with a slack of at most worst, or with due_at < drift, of the samples that "
-           "take part; if takes_part is None, leaves the marks as they are. Says which samples have alpha != start, and "
-           "which have a marked pair; returns the numbers of both, and the kernel values between them, class by class.")
+           "take part; if takes_part is None, leaves the marks as they are. Says which samples have alpha != start, "
+           "and which have a marked pair. Returns the numbers of both, and the kernel values between them, class by "
+           "class.")
       .def("measure", &measure_due, "G"_a.noconvert(), "y"_a.noconvert(), "solved"_a.noconvert(), "drift"_a, "rest"_a,
            "Takes over the slack of the marked pairs from G. Returns drift plus the change that all but the share rest "
            "of them stayed below, those of solved samples aside; due_at becomes slack plus that.");

@@ -29,7 +29,8 @@ struct PairCounts {
 
 // Marks the due pairs of the samples that take part: those with weight, with a slack of at most `worst`, or whose time
 // has come. If takes_part is null, the marks stay as they are.
-MULTIMARGIN_CLONES inline PairCounts find_due(const Pairs& p, const Change& change, const bool* takes_part, double drift, double worst) {
+MULTIMARGIN_CLONES inline PairCounts find_due(const Pairs& p, const Change& change, const bool* takes_part,
+                                              double drift, double worst) {
   PairCounts counts;
   std::vector<Index> moved(p.m, 0), due(p.m, 0);
   for (Index i = 0; i < p.n; ++i) {
