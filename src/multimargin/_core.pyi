@@ -91,6 +91,19 @@ def kernel_gradient(
     steady: bool,
     n_threads: int,
 ) -> None: ...
+def pair_gradient(
+    spec: KernelSpec,
+    samples: Samples,
+    alpha: _F64,
+    start: _F64,
+    due: NDArray[np.bool_],
+    begin: int,
+    end: int,
+    base: _F64,
+    G: _F64,
+    steady: bool,
+    n_threads: int,
+) -> None: ...
 
 # A machine, by name: violation, gradient, block solvers.
 def measure(
@@ -105,6 +118,22 @@ def measure(
     n_threads: int,
 ) -> None: ...
 def slack(machine: str, G: _F64, y: _I32, ids: _I64, slack: _F64, n_threads: int) -> None: ...
+
+@final
+class PairTable:
+    def __init__(
+        self,
+        slack: _F64,
+        due_at: _F64,
+        due: NDArray[np.bool_],
+        has_due: NDArray[np.bool_],
+        has_moved: NDArray[np.bool_],
+    ) -> None: ...
+    def find_due(
+        self, alpha: _F64, start: _F64, takes_part: NDArray[np.bool_] | None, drift: float, worst: float
+    ) -> tuple[int, int, float]: ...
+    def measure(self, G: _F64, y: _I32, solved: NDArray[np.bool_], drift: float, rest: float) -> float: ...
+
 def update_gradient(G: _F64, rows: _Floats, slots: _I64, delta: _F64, n_threads: int) -> None: ...
 def widen_block(
     values: np.ndarray, rows: int, columns: int, old_stride: int, new_stride: int, n_threads: int
@@ -205,6 +234,16 @@ def class_descent(
     y: _I32,
     C: _F64,
     options: DescentOptions,
+) -> tuple[int, int, float, int]: ...
+def class_descent_from_samples(
+    kernel: WorkingSetKernel,
+    diag: _F64,
+    G: _F64,
+    alpha: _F64,
+    y: _I32,
+    C: _F64,
+    options: DescentOptions,
+    dtype: str,
 ) -> tuple[int, int, float, int]: ...
 
 @final

@@ -8,6 +8,7 @@ from oracle import certify, kernel_matrix, one_hot
 
 from multimargin import KernelSVC, _core
 from multimargin.engines.base import EngineOptions, Task
+from multimargin.engines.cpu import pair_watch
 from multimargin.engines.cpu.blocks import Blocks, SampleBlock
 from multimargin.engines.cpu.engine import CpuEngine
 from multimargin.engines.cpu.layouts import Layout
@@ -65,6 +66,78 @@ def test_fused_gradient(name, simd, steady):
     assert np.isnan(np.delete(results[0], here, axis=0)).all()  # no other row is touched
     for other in results[1:]:
         np.testing.assert_array_equal(other, results[0])
+
+
+@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("steady", [False, True])
+def test_gradient_of_pairs(name, steady):
+    X, kernel, tolerance = DATA[name]
+    rng, m, results = np.random.default_rng(0), 4, []
+    start = rng.normal(size=(300, m))
+    alpha = start + np.where(rng.random((300, m)) < 0.3, rng.normal(size=(300, m)), 0.0)
+    alpha[:, 2] = start[:, 2]  # a class that has not moved
+    due, base = rng.random((300, m)) < 0.4, rng.normal(size=(300, m))
+    due[:, 3] = False
+    layout = Layout.plan(kernel, X, "auto")
+    samples, spec = layout.samples(X), layout.spec(0.0)
+    for threads in (1, 3):
+        G = np.full((300, m), np.nan)
+        for rows in ((0, 120), (120, 300)):
+            _core.pair_gradient(spec, samples, alpha, start, due, *rows, base, G, steady, threads)
+        results.append(G)
+    K = kernel.between(X, X)
+    exact = base + K @ (alpha - start)
+    scale = np.abs(K).max() * np.abs(alpha - start).sum()
+    np.testing.assert_allclose(results[0][due], exact[due], rtol=0, atol=tolerance * scale)
+    assert np.isnan(results[0][~due]).all()
+    np.testing.assert_array_equal(results[1], results[0])
+
+
+def test_table_of_pairs():
+    """Pairs are due by weight, by slack, or by what others have changed since; others are left alone."""
+    slack = np.array([[0.5, 0.05], [0.5, 2.0], [3.0, 3.0], [0.01, 0.3]])
+    alpha, start = np.zeros((4, 2)), np.zeros((4, 2))
+    alpha[2, 1] = 1.0
+    due, due_at = np.zeros((4, 2), bool), slack + 1.0  # all were computed at a drift of 1
+    has_due, has_moved = np.zeros(4, bool), np.zeros(4, bool)
+    table = _core.PairTable(slack, due_at, due, has_due, has_moved)
+    found = table.find_due(alpha, start, np.array([True, True, True, False]), 1.6, 0.1)
+    np.testing.assert_array_equal(due, [[True, True], [True, False], [False, True], [False, False]])
+    np.testing.assert_array_equal(has_due, due.any(axis=1))
+    np.testing.assert_array_equal(has_moved, [False, False, True, False])
+    assert found == (1, 3, 2.0)  # one sample has moved, of a class with two due pairs
+    assert table.find_due(alpha, start, None, 9.0, 9.0) == found
+    y, G = np.zeros(4, np.int32), np.array([[0.7, -0.1], [0.9, 0.0], [0.0, 0.2], [0.0, 0.0]])
+    drift = table.measure(G, y, np.array([False, False, True, False]), 1.6, 0.0)
+    assert drift == pytest.approx(2.0)  # 0.4 more, by the second sample; the third was solved for
+    np.testing.assert_allclose(slack, [[0.7, 0.1], [0.9, 2.0], [3.0, -0.2], [0.01, 0.3]])
+    np.testing.assert_allclose(due_at[due], slack[due] + drift)
+    np.testing.assert_allclose(due_at[~due], slack[~due] + 1.0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "uint16"])
+@pytest.mark.parametrize("width", [0.0, np.inf])
+def test_descent_by_computed_classes(dtype, width):
+    """One-vs-rest: the optimum of the oracle, with the kernel of each class computed when its turn comes."""
+    X, y = grid_data(240)
+    y, C, eps = y.astype(np.int32), np.full(240, 2.0), 1e-3
+    layout = Layout.plan(RBF(0.02), X, "auto")
+    kernel = _core.WorkingSetKernel(layout.spec(0.0), layout.samples(X), 1)
+    K, results = kernel_matrix("rbf", X, gamma=0.02), []
+    for threads in (1, 3):
+        alpha = np.zeros((240, M))
+        for _ in range(60):
+            G = K @ alpha - (2.0 * one_hot(y, M) - 1.0)
+            found = certify(K, y, alpha, C, "one-vs-rest")
+            if found.psi.max() <= 2 * eps:
+                break
+            options = _core.DescentOptions(
+                eps=eps, max_sweeps=5000, relax=1.2, width=width, n_threads=threads
+            )
+            _core.class_descent_from_samples(kernel, np.ones(240), G, alpha, y, C, options, dtype)
+        assert found.psi.max() <= 2 * eps
+        results.append(alpha)
+    np.testing.assert_array_equal(results[0], results[1])
 
 
 @pytest.mark.parametrize("machine", ["crammer-singer", "weston-watkins", "one-vs-rest"])
@@ -129,7 +202,7 @@ def test_descent_without_a_kernel_block_checks_its_arguments():
         _core.descent_from_samples("lee-lin-wahba", kernel, *arrays, options, np.empty(400))
 
 
-@pytest.mark.parametrize("machine", ["crammer-singer", "weston-watkins"])
+@pytest.mark.parametrize("machine", ["crammer-singer", "weston-watkins", "one-vs-rest"])
 @pytest.mark.parametrize(
     ("C", "gamma", "m"), [(1.0, 0.05, M), (50.0, 0.01, M), (1000.0, 0.05, M), (1.0, 0.05, 14)]
 )
@@ -196,6 +269,28 @@ def test_rows_that_are_not_due_cannot_violate():
     np.testing.assert_allclose(engine.state.G, K @ engine.state.alpha - one_hot(y, M), atol=2e-4)
 
 
+@pytest.mark.parametrize(("rest", "pool"), [(0.01, 4), (0.9999, 1), (0.9999, 10**6)])
+def test_entries_of_pairs_that_are_not_due(rest, pool, monkeypatch):
+    """One-vs-rest: entries up to date are right, and all are in the end, however wrong the estimates are."""
+    monkeypatch.setattr(pair_watch, "_REST", rest)
+    monkeypatch.setattr(pair_watch, "_POOL", pool)
+    X, y = grid_data(m=12)
+    m, target = 12, 2.0 * one_hot(y, 12) - 1.0
+    method = find_method("auto", "auto", "one-vs-rest")
+    task = Task(PROBLEMS["one-vs-rest"](m), RBF(0.05), X, y.astype(np.int32), np.full(N, 2.0))
+    options = EngineOptions(inner=method.inner, lazy_blocks=True, block_share=0.3)
+    engine, K, stale = CpuEngine(task, options), kernel_matrix("rbf", X, gamma=0.05), 0
+    for choice in method.working_set.choose(engine, "psi", 1e-3, np.random.default_rng(0)):
+        engine.improve(choice.W, method.inner, Aim(7e-4, 0.1), keep=True)
+        fresh = engine.steps.watch._due
+        exact = K @ engine.state.alpha - target
+        np.testing.assert_allclose(engine.state.G[fresh], exact[fresh], atol=2e-4)
+        stale += int((~fresh).sum())
+    assert stale > 0
+    assert not engine.steps.watch.is_stale
+    np.testing.assert_allclose(engine.state.G, K @ engine.state.alpha - target, atol=2e-4)
+
+
 @pytest.mark.parametrize(
     ("machine", "parameters", "anew"),
     [
@@ -203,7 +298,8 @@ def test_rows_that_are_not_due_cannot_violate():
         ("weston-watkins", {}, True),
         ("crammer-singer", {"bias": "free"}, False),
         ("crammer-singer", {"solver": "dasmc"}, False),
-        ("one-vs-rest", {}, False),
+        ("one-vs-rest", {}, True),
+        ("one-vs-rest", {"bias": "free"}, False),
         ("lee-lin-wahba", {"max_iter": 3}, False),
     ],
 )

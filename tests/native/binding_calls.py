@@ -145,6 +145,23 @@ class Calls:
             more = {"ids": np.arange(x.n), "base": np.zeros_like(out), "G": out, "steady": True}
             spoil(_core.kernel_gradient, **arguments, **more, n_threads=2)
 
+    def pair_gradient(self, spoil):
+        samples, spec = self.samples(spoil), self.spec(spoil)
+        shape = samples.n, self.m
+        point = {"alpha": self.floats(*shape), "start": np.zeros(shape)}
+        due, G = self.numbers.random(shape) < 0.5, np.zeros(shape)
+        part = {"due": due, "begin": 0, "end": samples.n, "base": np.zeros(shape), "G": G, "steady": False}
+        spoil(_core.pair_gradient, spec=spec, samples=samples, **point, **part, n_threads=2)
+
+    def pair_table(self, spoil):
+        G, alpha, y, _ = self.point()
+        due = np.zeros(G.shape, bool)
+        flags = {"has_due": np.zeros(self.n, bool), "has_moved": np.zeros(self.n, bool)}
+        table = spoil(_core.PairTable, slack=G.copy(), due_at=G.copy(), due=due, **flags)
+        some = self.rng.choice((None, np.ones(self.n, bool)))
+        spoil(table.find_due, alpha=alpha, start=G, takes_part=some, drift=0.1, worst=0.1)
+        spoil(table.measure, G=G, y=y, solved=np.zeros(self.n, bool), drift=0.1, rest=0.01)
+
     def square_scores(self, spoil):
         x = self.samples(spoil)
         tile = _core.SQUARE_TILE
@@ -216,6 +233,15 @@ class Calls:
         spoil(
             _core.descent_from_samples, machine=machine, kernel=kernel, **common, options=options, room=room
         )
+
+    def class_descent_of_samples(self, spoil):
+        samples = self.samples(spoil, self.rng.choice((1, 2, 3, 4)))
+        kernel = spoil(_core.WorkingSetKernel, spec=self.spec(spoil), samples=samples, n_threads=2)
+        G, alpha, y, C = self.point()
+        common = {"diag": np.ones(self.n), "G": G, "alpha": alpha, "y": y, "C": C}
+        dtype = self.rng.choice(("uint16", "float32", "float64"))
+        options = self.options(spoil)
+        spoil(_core.class_descent_from_samples, kernel=kernel, **common, options=options, dtype=dtype)
 
     def class_descent(self, spoil):
         G, alpha, y, C = self.point()

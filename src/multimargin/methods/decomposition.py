@@ -35,6 +35,7 @@ _FLAT_STEPS = 1000  # steps (and 20 passes) that may leave the dual unchanged, t
 _ROUNDED = 10.0  # times tol: a proof that finds more than this was deceived by rounding in the kernel rows
 _LOOKS, _DRIFT = (25, 50, 100, 200, 400), 1e-4  # rounds at which the dual is recomputed; its error then
 LEAST_SHARE, _EXTRA_ROUNDS = 1e-3, 5  # if the gap is large: of tol, in steps of a tenth; at each of them
+_FLOOR_AFTER = 0.9  # ``inner_floor`` after a proof: few steps hide nothing, and keep the next proof small
 POLISH_EPS = 1e-11
 _SHARE_OF_FIRST = 0.83  # if it solves blocks alone: measured on mnist
 _SETTLE_SHARE = 0.25  # of the memory budget, for the block that ``settle`` solves
@@ -196,10 +197,11 @@ class Run:
         """Alternate descents and exact proofs until a proof succeeds, a limit is met, or neither helps."""
         dual, violation = math.inf, math.inf  # of the last proof
         eps = self.tol  # smaller while the gap is large
-        for _ in range(_MOST_PROOFS):
+        for proofs in range(_MOST_PROOFS):
             try:
                 most = math.inf if eps == self.tol else _EXTRA_ROUNDS
-                status = self.descend(scheme, eps, self.method.stop, self.method.leap, most)
+                floor = _FLOOR_AFTER if proofs and eps == self.tol else self.method.inner_floor
+                status = self.descend(scheme, eps, self.method.stop, self.method.leap, most, floor)
                 while status is Status.CONVERGED and self.engine.raise_costs():
                     scheme.start()  # samples that reached their true cost did not grow with the others
                     status = self.descend(scheme, eps, self.method.stop, self.method.leap, most)
@@ -244,25 +246,34 @@ class Run:
         return {"psi": proof.violation, "gain": proof.gain, "gap": proof.relative_gap}[self.method.stop]
 
     def descend(
-        self, scheme: NoBias, tol: float, stop: str, leap: bool = False, most: float = math.inf
+        self,
+        scheme: NoBias,
+        tol: float,
+        stop: str,
+        leap: bool = False,
+        most: float = math.inf,
+        floor: float | None = None,
     ) -> Status:
         """Iterate until the rule finds no violator, a limit or ``most`` rounds are met, or nothing moves.
 
-        If nothing moves, kernel rows of higher precision may help.
+        If nothing moves, kernel rows of higher precision may help. ``floor`` is ``inner_floor`` unless given.
         """
-        status = self._descend(scheme, tol, stop, leap, most)
+        floor = self.method.inner_floor if floor is None else floor
+        status = self._descend(scheme, tol, stop, leap, most, floor)
         if status is Status.STALLED and math.isinf(most) and self.engine.promote():
-            status = self._descend(scheme, tol, stop, leap, most)
+            status = self._descend(scheme, tol, stop, leap, most, floor)
         return status
 
-    def _descend(self, scheme: NoBias, tol: float, stop: str, leap: bool, most: float) -> Status:
+    def _descend(
+        self, scheme: NoBias, tol: float, stop: str, leap: bool, most: float, floor: float
+    ) -> Status:
         engine, method, rule = self.engine, self.method, self.method.working_set
         n, still, flat, lowest, before = engine.n, 0, 0, math.inf, math.inf
         by_gap = stop == "gap"  # tol says nothing of single samples then
         measure, above = ("gain", 0.0) if by_gap else (stop, _AIM * tol)
         anew = None if engine.keeps_rows else method.inner_share_anew
         share = method.inner_share if anew is None else anew
-        aim = Aim(0.0 if by_gap else method.inner_floor * tol, share)
+        aim = Aim(0.0 if by_gap else floor * tol, share)
         scheme.begin()
         for rounds, seen in enumerate(rule.choose(engine, measure, above, self.rng), start=1):
             choice = scheme.judged(seen)
@@ -279,7 +290,7 @@ class Run:
             if status := self._record(choice, made.steps):
                 return status
             if rule.grows and rounds in _LOOKS and engine.promote(_DRIFT):
-                return self._descend(scheme, tol, stop, leap, most)
+                return self._descend(scheme, tol, stop, leap, most, floor)
             stuck = still >= rule.patience(n) or flat >= _FLAT_STEPS + 20 * n // len(choice.W)
             if stuck or rounds >= most:
                 return Status.STALLED

@@ -62,7 +62,7 @@ _BOX = Decomposition(
 # (sample, class) that do not violate cannot affect the others.
 _MORE = replace(
     _BOX,
-    working_set=Growing(start=512, share=0.5, least=256),
+    working_set=Growing(start=512, share=0.5, share_anew=1.0, least=256),
     inner=replace(_DESCENT, reach=0.0),
 )
 _MOST = replace(_BOX, working_set=Growing(start=1024, share=1.0, least=512, everyone=0.95), inner_floor=0.8)

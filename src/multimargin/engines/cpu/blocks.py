@@ -209,9 +209,13 @@ class Blocks:
         return inner is not None and inner.looks_at_all(len(W), self.state.m)
 
     def _of_samples(self, W: IntArray) -> SampleBlock:
-        """Untouched pages of the room cost nothing, and it stays from round to round."""
+        """Untouched pages of the room cost nothing, and it stays from round to round.
+
+        Without couplings the kernel of a class is computed when its turn comes, and needs no room.
+        """
         if self._room is None:
-            self._room = np.empty(min(self.largest, self.state.n) ** 2, dtype=self._growing_dtype)
+            side = min(self.largest, self.state.n) if self.state.problem.coupled else 0
+            self._room = np.empty(side**2, dtype=self._growing_dtype)
         values = self.rows.values
         assert isinstance(values, NativeValues)
         W = np.sort(W)  # so that samples are read forwards

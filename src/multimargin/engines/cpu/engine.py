@@ -357,8 +357,18 @@ class CpuEngine(Engine):
     @timed("proof")
     def prove(self) -> Certificate:
         if not self.state.is_exact:
-            self.steps.refresh(None if self.options.free_bias else self.steps.proof.undecided())
+            self._make_exact()
         return self.certificate()
+
+    def _make_exact(self) -> None:
+        """Compute what matters of G from alpha in float64."""
+        steps = self.steps
+        if self.options.free_bias:
+            return steps.refresh()
+        steps.bound_error()
+        if (matters := steps.proof.undecided_pairs()) is not None:
+            return steps.refresh_pairs(matters)
+        return steps.refresh(steps.proof.undecided())
 
     @timed("proof")
     def certificate(self) -> Certificate:

@@ -21,7 +21,9 @@ def keeping_pays(values: KernelValues, problem: Problem, options: EngineOptions,
     - native code computes values, and a value that is computed as often as rounds need it costs less than
       one that is kept: computed once, written to fresh memory and read again.
     """
-    able = options.inner is not None and options.lazy_blocks and problem.name in options.inner.together
+    inner = options.inner
+    listed = inner is not None and (problem.name in inner.together or not problem.coupled)
+    able = listed and options.lazy_blocks
     if not able or options.free_bias or not shard.alone or shard.n <= WHOLE_SAMPLES:
         return True
     if not isinstance(values, NativeValues):

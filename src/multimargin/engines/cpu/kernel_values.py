@@ -6,6 +6,8 @@ value per sample that this process holds. On a team, samples must be guests befo
 
 from __future__ import annotations
 
+import itertools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -289,6 +291,26 @@ class NativeValues(KernelValues):
             part = here[first : first + step]
             x = self._samples.take(part)
             _core.kernel_gradient(self._spec, sv, coef, x, part, base, G, steady, self.n_threads)
+
+    def gradient_of_pairs(
+        self,
+        alpha: FloatArray,
+        start: FloatArray,
+        due: np.ndarray,
+        values: float,
+        base: FloatArray,
+        G: FloatArray,
+        steady: bool,
+    ) -> None:
+        """G[j, r] = base[j, r] + Σ_i K(x_i, x_j) (α - start)_ir for the entries ``due`` of G, a mask.
+
+        Each class computes its own kernel values, ``values`` in all.
+        """
+        calls = math.ceil(values * self.work / (self.n_threads * work.SCORES_CALL)) or 1
+        edges, samples = np.linspace(0, len(G), calls + 1).astype(int).tolist(), self._samples
+        for begin, end in itertools.pairwise(edges):
+            rows = begin, end, base, G
+            _core.pair_gradient(self._spec, samples, alpha, start, due, *rows, steady, self.n_threads)
 
     def scores(self, ids: IntArray, coef: FloatArray, here: IntArray | None = None) -> FloatArray:
         out = np.zeros((self.width if here is None else len(here), coef.shape[1]))

@@ -12,20 +12,26 @@ either. Its violation, its loss and its part of the gap are then exactly zero, a
 of it. All other rows are computed in float64.
 
 A second proof adds only the steps since the first one to the rows that were exact there, again in float64.
+
+If nothing couples the classes of a machine, all this holds for every class by itself, with its own L_r and
+without the factor 2, because a condition has one class. Then single entries of G are computed, each from the
+support vectors of its class, unless whole rows take less time.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ... import _core
+from ...problems.box import BoxProblem
 from ...run.profile import Profile
 from ...system.fixed_point import FIXED_POINT
 from ...system.typing import FloatArray, IntArray
 from .kernel_values import KernelValues, NativeValues, between_0_and_1
+from .pair_watch import PairWatch
 from .row_store import RowStore, chunks
 from .state import State, rows_not_zero
 from .watch import Watch
@@ -35,6 +41,7 @@ _UNIT = 2.0**-24  # u
 # What the rounding of distances adds is known to the layout.
 _VALUE_ERROR = 16 * _UNIT
 _FIXED_POINT_ERROR = 0.5 / 65535
+_SMALL_CALLS = 3  # times as long takes a value of one class, in small calls, as one of all classes together
 _AT_ONCE = 4096  # samples of other processes: messages do not grow with n
 
 
@@ -47,14 +54,25 @@ class Known(NamedTuple):
     coef: FloatArray  # of the support vectors
 
 
+class KnownPairs(NamedTuple):
+    """The same if the last proof computed single entries of the scores."""
+
+    matters: np.ndarray  # which, as a mask
+    scores: FloatArray
+    alpha: FloatArray
+
+
 class Proof:
     """Knows how wrong G can be, and makes exact what that leaves undecided."""
 
-    def __init__(self, state: State, rows: RowStore, watch: Watch | None, profile: Profile) -> None:
+    def __init__(
+        self, state: State, rows: RowStore, watch: Watch | PairWatch | None, profile: Profile
+    ) -> None:
         self.state, self.rows, self.watch, self.profile = state, rows, watch, profile
         self._per_length = value_error(rows.values) + _UNIT * (_core.SUMMED_ROWS + 2)
         self._length = np.zeros(state.m)  # L
         self._known: Known | None = None
+        self._known_pairs: KnownPairs | None = None
 
     def add(self, delta: FloatArray) -> None:
         """G has been changed by the steps ``delta``, one row per sample."""
@@ -72,6 +90,10 @@ class Proof:
         """What ``go_on`` needs: L, those steps included whose rows of G are not kept, and the last proof."""
         return self._length + (0.0 if self.watch is None else self.watch.length()), self._known
 
+    def sum_anew(self) -> None:
+        """G is the sum of K α over the support vectors, with kernel values that the loop uses."""
+        self._length = np.abs(self.state.alpha).sum(axis=0)
+
     def saw_all(self) -> None:
         """All rows of G are exact."""
         self._length[:] = 0.0
@@ -81,14 +103,60 @@ class Proof:
         """A bound of the error of every entry of G that is up to date."""
         return self._per_length * float(self.knows()[0].max(initial=0.0))
 
+    @property
+    def can_bound(self) -> bool:
+        """Whether a bound of the error of G, where there is one, says which samples have no loss."""
+        return self.state.problem.idle_without_loss and math.isfinite(self._per_length)
+
+    @property
+    def _is_bounded(self) -> bool:
+        """Whether there is such a bound now."""
+        stale = self.watch is not None and self.watch.is_stale
+        return self.can_bound and math.isfinite(self.error()) and not stale
+
+    def undecided_pairs(self) -> np.ndarray | None:
+        """Which entries of G must be computed, as a mask; None if whole rows are less work."""
+        state, problem = self.state, self.state.problem
+        if problem.coupled or not state.shard.alone or not self._is_bounded:
+            return None
+        assert isinstance(problem, BoxProblem)
+        has_weight = state.alpha != 0
+        error = self._per_length * self.knows()[0]
+        matters = ~(problem.gamma(state.G, state.y) > error) | has_weight
+        if state.task.left_out is not None:
+            matters[state.task.left_out] = False
+        rows, own = np.count_nonzero(matters.any(axis=1)), np.count_nonzero(has_weight, axis=0)
+        pairs = float(_values(own, np.count_nonzero(matters, axis=0)).sum())
+        return matters if _SMALL_CALLS * pairs < _values(state.n_support, rows) else None
+
+    def scores_of_pairs(self, matters: np.ndarray) -> FloatArray:
+        """The scores K α of all samples, exact at the entries ``matters``."""
+        alpha, S, known = self.state.alpha, self.state.scores(slice(None)), self._known_pairs
+        for r in range(self.state.m):
+            here, ids, coef = np.flatnonzero(matters[:, r]), np.flatnonzero(alpha[:, r]), alpha[:, r]
+            if known is not None:
+                step = coef - known.alpha[:, r]
+                moved, old = np.flatnonzero(step), known.matters[here, r]
+                if 2 * len(moved) <= len(ids):
+                    at, here = here[old], here[~old]
+                    S[at, r] = known.scores[at, r] + self._class_sums(moved, step, at)
+            S[here, r] = self._class_sums(ids, coef, here)
+        self._known_pairs = KnownPairs(matters, S.copy(), alpha.copy())
+        return S
+
+    def _class_sums(self, ids: IntArray, coef: FloatArray, here: IntArray) -> FloatArray:
+        """Σ_j K(x_i, x_j) coef_j over the samples ``ids``, for the samples i of ``here``."""
+        return self.rows.scores(ids, coef[ids, None], here)[:, 0]
+
     def undecided(self) -> IntArray | None:
         """The samples held here whose rows must be computed, by their numbers; None if all of them."""
-        state, watch, error = self.state, self.watch, 2.0 * self.error()
-        if not state.problem.idle_without_loss or not math.isfinite(error) or (watch and watch.is_stale):
+        state, error = self.state, self.error()
+        if not self._is_bounded:
             return None
         slack = np.empty(state.shard.count)
         state.slack(np.arange(len(slack)), slack)
-        matters = ~(slack > error) | state.is_support_here
+        entries = 2.0 if state.problem.coupled else 1.0  # that a condition compares
+        matters = ~(slack > entries * error) | state.is_support_here
         if state.task.left_out is not None:
             matters &= ~state.task.left_out
         return np.flatnonzero(matters)
@@ -145,6 +213,11 @@ class Proof:
                 guests.welcome(ids[part])
             S += self.rows.scores(ids[part], coef[part], here)
         return S
+
+
+def _values(support: Any, count: Any) -> Any:
+    """Kernel values for scores of ``count`` samples, ``support`` among them: half of theirs serve."""
+    return support * (count - 0.5 * support)
 
 
 def value_error(values: KernelValues) -> float:

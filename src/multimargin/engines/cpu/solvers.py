@@ -203,7 +203,9 @@ class Solvers:
     def _sweeps(self, inner: CoordinateDescent, block: Block, eps: float, sweeps: int) -> tuple[int, bool]:
         """Up to so many sweeps: the updates made, and whether ``eps`` was reached."""
         most = self._most_work(block, alone=False)
-        if isinstance(block, StoreBlock):
+        if isinstance(block, SampleBlock) and not self.problem.coupled:
+            made, updates, violation, done = self._sweeps_by_computed_class(inner, block, eps, sweeps)
+        elif isinstance(block, StoreBlock):
             made, updates, violation, done = self._sweeps_by_class(inner, block, eps, sweeps)
         else:
             self._kept_classes = None  # its memory is now the block's
@@ -275,6 +277,15 @@ class Solvers:
         width = self._width(inner, block)
         options = self._options(inner, block, alone=True, eps=eps, max_sweeps=sweeps, width=width)
         return _core.class_descent(self._kept_classes, *arrays, options)
+
+    def _sweeps_by_computed_class(
+        self, inner: CoordinateDescent, block: SampleBlock, eps: float, sweeps: int
+    ) -> Any:
+        width = self._width(inner, block)
+        options = self._options(inner, block, alone=True, eps=eps, max_sweeps=sweeps, width=width)
+        arrays = block.diagonal, block.G, block.alpha, block.y, block.C
+        kernel = block.values.row_by_row(block.W)
+        return _core.class_descent_from_samples(kernel, *arrays, options, block.room.dtype.name)
 
     def _width(self, inner: CoordinateDescent, block: Block) -> float:
         """How far the gradient may be expected to move: which pairs (sample, class) take part."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ... import _core
@@ -13,6 +15,7 @@ from ..base import EngineOptions
 from ..divergence import check_dual
 from .blocks import LazyBlock, StoreBlock
 from .kernel_values import NativeValues
+from .pair_watch import PairWatch
 from .proof import Proof
 from .row_store import RowStore
 from .state import State, rows_not_zero
@@ -30,7 +33,8 @@ class Steps:
     def use(self, rows: RowStore) -> None:
         """Take kernel rows from ``rows`` from now on."""
         self.rows = rows
-        self.watch = None if rows.keeps_rows else Watch(self.state, rows, self.profile)
+        kind = Watch if self.state.problem.coupled else PairWatch
+        self.watch = None if rows.keeps_rows else kind(self.state, rows, self.profile)
         self.proof = Proof(self.state, rows, self.watch, self.profile)
 
     @timed("gradient")
@@ -109,6 +113,30 @@ class Steps:
             proof.add(watch.length()[None])
         if watch is not None:
             watch.see_all()
+
+    def refresh_pairs(self, matters: np.ndarray) -> None:
+        """The same for single entries of G, of a machine whose classes nothing couples.
+
+        The others are right up to the error that the proof knows of. Their coefficients are zero, so the dual
+        does not have them.
+        """
+        self.state.take_scores(self.proof.scores_of_pairs(matters))
+        if self.watch is not None:
+            self.proof.add(self.watch.length()[None])
+            self.watch.see_all()
+
+    def bound_error(self) -> None:
+        """If nobody knows how wrong G is, sum it anew from kept kernel rows; a proof then computes less."""
+        state, support = self.state, self.state.support
+        unknown = self.proof.can_bound and not math.isfinite(self.proof.error())
+        if not unknown or self.watch is not None or not state.shard.alone:
+            return
+        if self.rows.cache.peek(support).min(initial=0) < 0:
+            return
+        zeros, alpha = np.zeros_like(state.G), state.alpha
+        state.G = state.problem.gradient(zeros, alpha, state.y, state.costs.asked) + state.bias
+        self._add_to_gradient(support, alpha[support], None)
+        self.proof.sum_anew()
 
     def _exact_scores(self, here: IntArray | None) -> FloatArray:
         """Scores of the samples ``here`` in float64; of all samples held here if None."""

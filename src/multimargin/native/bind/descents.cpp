@@ -122,6 +122,32 @@ Found class_descent(KeptClasses& kept, const KernelRows& rows, const Ids& slots,
   });
 }
 
+// The same for a block whose kernel is computed class by class.
+Found class_descent_from_samples(const WorkingSetKernel& kernel, const ConstVector& diag, const Matrix& G,
+                                 const Matrix& alpha, const Labels& y, const ConstVector& C,
+                                 const DescentOptions& options, const std::string& dtype) {
+  nb::gil_scoped_release released;
+  const Index q = length(G), m = length(G, 1);
+  options.check();
+  check_shapes(ConstMatrix(G), alpha, y, C);
+  require(all_within(y.data(), q, 0, m), "y must be columns of G");
+  require(length(diag) == q, "diag must have one value per row of G");
+  require(kernel.size() == q, "kernel must have one sample per row of G");
+  const auto solve = [&]<class T>(std::type_identity<T>) {
+    std::vector<ClassRows<T>> none;
+    Subproblem<T> block{q, m, nullptr, 0, diag.data(), G.data(), alpha.data(), y.data(), C.data()};
+    block.kernel = &kernel;
+    OneVsRest machine(m, OneVsRest::find_update(options.update), options.seed, options.relax);
+    ClassDescent<OneVsRest, T> descent(block, {}, q, machine, none);
+    descent.list(options.width);
+    return found(descent.run(options, false));
+  };
+  if (dtype == "uint16") return solve(std::type_identity<Fixed16>{});
+  if (dtype == "float32") return solve(std::type_identity<float>{});
+  require(dtype == "float64", "dtype must be uint16, float32 or float64");
+  return solve(std::type_identity<double>{});
+}
+
 // Which samples of a shared block are here, and how the processes talk.
 struct SharedArguments {
   static constexpr Index kLargestBatch = 1'000'000, kMostRanks = 1'000'000;
@@ -258,6 +284,10 @@ void bind_descents(nb::module_& m) {
         "Solves a block of one-vs-rest in place, class by class, with K_ij = rows[slots[i], ids[j]]; samples of slot "
         "-1 do not move. If ids are all columns of rows, all variables take part and all of G is updated. Else those "
         "take part that a change of G by options.width could move. Returns (sweeps, updates, violation, work).");
+  m.def("class_descent_from_samples", &class_descent_from_samples, "kernel"_a, "diag"_a.noconvert(),
+        "G"_a.noconvert(), "alpha"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "options"_a, "dtype"_a,
+        "The same for a block without kernel values: those between the samples of a class are computed, in this "
+        "dtype, when its turn comes.");
   nb::class_<SharedArguments>(m, "SharedArguments", "How the processes of a shared descent talk.")
       .def(nb::init<Index, Index, Index, nb::callable>(), nb::kw_only(), "batch"_a, "rank"_a, "ranks"_a, "exchange"_a,
            "Each process solves batch samples in an iteration; exchange(mine) returns the numbers of all processes.");

@@ -88,6 +88,27 @@ void gradient(const KernelSpec& spec, const Samples& sv, const ConstMatrix& coef
   kernel_gradient(operands, coef.data(), m, rows, steady, checked_threads(n_threads));
 }
 
+using Mask = nb::ndarray<const bool, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+void gradient_of_pairs(const KernelSpec& spec, const Samples& samples, const ConstMatrix& alpha,
+                       const ConstMatrix& start, const Mask& due, Index begin, Index end, const ConstMatrix& base,
+                       const Matrix& G, bool steady, int n_threads) {
+  nb::gil_scoped_release released;
+  const Index n = length(G), m = length(G, 1);
+  require(samples.n() == n, "G must have one row per sample");
+  require(length(alpha) == n && length(alpha, 1) == m, "alpha must have the shape of G");
+  require(length(start) == n && length(start, 1) == m, "start must have the shape of G");
+  require(length(base) == n && length(base, 1) == m, "base must have the shape of G");
+  require(length(due) == n && length(due, 1) == m, "due must have the shape of G");
+  require(0 <= begin && begin <= end && end <= n, "begin..end must be rows of G");
+  const DuePairs pairs{due.data(), begin, end};
+  const auto compute = [&]<ScorePrecision precision>() {
+    pair_gradient<precision>(spec, samples, alpha.data(), start.data(), m, pairs, base.data(), G.data(),
+                             checked_threads(n_threads));
+  };
+  steady ? compute.operator()<ScorePrecision::steady>() : compute.operator()<ScorePrecision::fast>();
+}
+
 void set_scale(Samples& samples, const ConstVector& scale) {
   nb::gil_scoped_release released;
   require(length(scale) == samples.n(), "a scale must have one value per sample");
@@ -174,6 +195,10 @@ void bind_kernel(nb::module_& m) {
         "base"_a.noconvert(), "G"_a.noconvert(), "steady"_a, "n_threads"_a,
         "G[ids[j]] = base[ids[j]] + sum over i of K(sv[i], x[j]) coef[i] for all j. Kernel values are float32, if "
         "the samples allow, and so are sums of some of them unless they are to be steady.");
+  m.def("pair_gradient", &gradient_of_pairs, "spec"_a, "samples"_a, "alpha"_a.noconvert(), "start"_a.noconvert(),
+        "due"_a.noconvert(), "begin"_a, "end"_a, "base"_a.noconvert(), "G"_a.noconvert(), "steady"_a, "n_threads"_a,
+        "G[j, r] = base[j, r] + sum over i of K(x[i], x[j]) (alpha - start)[i, r] where due[j, r], begin <= j < end; "
+        "as kernel_gradient otherwise.");
   nb::class_<WorkingSetKernel>(m, "WorkingSetKernel", "Computes kernel rows of samples against each other.")
       .def("__init__", &make_working_set_kernel, "spec"_a, "samples"_a, "n_threads"_a, nb::keep_alive<1, 3>());
   m.def("widen_block", &widen, "values"_a.noconvert(), "rows"_a, "columns"_a, "old_stride"_a, "new_stride"_a,

@@ -140,4 +140,47 @@ inline void kernel_gradient(const KernelOperands& operands, const double* coef, 
     for_scores<ScorePrecision::fast>(operands, coef, m, 0, n, store, n_threads);
 }
 
+// Which pairs (sample, class) of a gradient are to be computed: due[j * m + r] for the samples begin <= j < end.
+struct DuePairs {
+  const bool* due;
+  Index begin, end;
+};
+
+// The gradient of single pairs: G[j, r] = base[j, r] + sum_i K(x_i, x_j) (alpha_ir - start_ir). Every class has its own
+// samples, those with alpha_ir != start_ir, so it computes its own kernel values, strip by strip on threads.
+template <ScorePrecision precision>
+void pair_gradient(const KernelSpec& spec, const Samples& samples, const double* alpha, const double* start, Index m,
+                   DuePairs pairs, const double* base, double* G, int n_threads) {
+  constexpr Index strip = 1024;  // pairs of a task
+  struct Task {
+    Index r, begin, end;
+  };
+  std::vector<std::vector<Index>> support(m), due(m);
+  std::vector<std::vector<double>> values(m);
+  for (Index i = 0; i < samples.n(); ++i)
+    for (Index r = 0; r < m; ++r)
+      if (const double change = alpha[i * m + r] - start[i * m + r]; change != 0.0)
+        support[r].push_back(i), values[r].push_back(change);
+  for (Index j = pairs.begin; j < pairs.end; ++j)
+    for (Index r = 0; r < m; ++r)
+      if (pairs.due[j * m + r]) due[r].push_back(j);
+  std::vector<Task> tasks;
+  double flops = 0.0;
+  for (Index r = 0; r < m; ++r) {
+    const Index size = std::ssize(due[r]);
+    for (Index first = 0; first < size; first += strip) tasks.push_back({r, first, std::min(first + strip, size)});
+    flops += samples.value_flops(samples) * static_cast<double>(size) * static_cast<double>(support[r].size());
+  }
+  parallel_tasks(std::ssize(tasks), worthwhile_threads(n_threads, flops), [&] {
+    return [&](Index task) {
+      const auto [r, begin, end] = tasks[task];
+      const Index* rows = due[r].data() + begin;
+      const auto sv = samples.take(support[r].data(), std::ssize(support[r]));
+      const auto x = samples.take(rows, end - begin);
+      auto store = [&, r](Index j, const double* sum) { G[rows[j] * m + r] = base[rows[j] * m + r] + sum[0]; };
+      for_scores<precision>({spec, *sv, *x}, values[r].data(), 1, 0, end - begin, store, 1);
+    };
+  });
+}
+
 }  // namespace multimargin::kernel

@@ -28,6 +28,14 @@ class WorkingSetKernel {
     kernel_block<T>({spec_, samples_, samples_}, which, count, 0, size(), {out, stride, places}, n_threads_);
   }
 
+  // Fills one square, on this thread.
+  template <class T>
+  void fill(const KernelSquare<T>& square) const {
+    const std::vector<Index> ids(square.samples, square.samples + square.count);
+    const auto own = samples_.take(ids.data(), square.count);
+    kernel_square<T>({spec_, *own, *own}, square.out, square.count, 1);
+  }
+
   // Fills all squares, on threads.
   template <class T>
   void fill(const std::vector<KernelSquare<T>>& squares) const {

@@ -35,16 +35,16 @@ class ClassProblem {
   // block). Members that are no longer listed are removed when they are many.
   void load(Index r, const std::vector<std::int32_t>& listed, ClassRows<T>& rows) {
     rows_ = &rows;
-    for (std::int32_t i : listed) at_[source_.ids[i]] = kListed;
+    for (std::int32_t i : listed) at_[source_.id(i)] = kListed;
     kept_.clear();
     for (Index j = 0; j < rows.size(); ++j)
       if (at_[rows.ids()[j]] == kListed) kept_.push_back(static_cast<std::int32_t>(j));
     if (static_cast<double>(rows.size()) * (1.0 - kIdle) > static_cast<double>(kept_.size())) rows.retain(kept_);
     for (Index j = 0; j < rows.size(); ++j) at_[rows.ids()[j]] = static_cast<std::int32_t>(j);
     for (std::int32_t i : listed)
-      if (at_[source_.ids[i]] == kListed) {
-        at_[source_.ids[i]] = static_cast<std::int32_t>(rows.size());
-        rows.add(source_.ids[i]);
+      if (at_[source_.id(i)] == kListed) {
+        at_[source_.id(i)] = static_cast<std::int32_t>(rows.size());
+        rows.add(source_.id(i));
       }
     resize(r, rows.size());
     for (Index j = 0; j < n_; ++j) load(j, position_[rows.ids()[j]]);
@@ -55,8 +55,20 @@ class ClassProblem {
     rows_ = nullptr;
     resize(r, b_.q);
     for (Index j = 0; j < n_; ++j) {
-      at_[source_.ids[j]] = static_cast<std::int32_t>(j);
+      at_[source_.id(j)] = static_cast<std::int32_t>(j);
       load(j, j);
+    }
+  }
+
+  // Loads class r with the samples listed for it as members, and computes the kernel between them.
+  void load_square(Index r, const std::vector<std::int32_t>& listed) {
+    rows_ = nullptr;
+    resize(r, std::ssize(listed));
+    if (std::ssize(square_) < n_ * n_) square_.resize(n_ * n_);
+    if (n_ > 0) b_.kernel->fill(KernelSquare<T>{listed.data(), n_, square_.data()});
+    for (Index j = 0; j < n_; ++j) {
+      at_[listed[j]] = static_cast<std::int32_t>(j);
+      load(j, listed[j]);
     }
   }
 
@@ -121,7 +133,7 @@ class ClassProblem {
   static constexpr int kTogether = 16;
   static constexpr Index kWorkOfVisit = 16;  // in the time of a multiply-add
 
-  std::int32_t at(Index i) const { return at_[source_.ids[i]]; }
+  std::int32_t at(Index i) const { return at_[source_.id(i)]; }
 
   void resize(Index r, Index n) {
     r_ = r;
@@ -221,7 +233,7 @@ class ClassProblem {
 
   // Prefetches the source's row of member j, if that will be read.
   void prefetch(Index j) const {
-    if (rows_ && rows_->has_row(j)) return;
+    if (b_.kernel || (rows_ && rows_->has_row(j))) return;
     const T* full = source_.row(members_[j]);
     const auto columns = static_cast<Index>(position_.size());
     for (Index c = 0; c < columns; c += 64 / static_cast<Index>(sizeof(T))) MULTIMARGIN_PREFETCH(full + c);
@@ -229,6 +241,7 @@ class ClassProblem {
 
   // The kernel row of member j against all members; in scratch_ if it is not kept.
   const T* row(Index j) {
+    if (b_.kernel) return square_.data() + j * n_;
     const T* full = source_.row(members_[j]);
     if (!rows_) return full;
     if (const T* kept = rows_->row(j, full)) return kept;
@@ -247,21 +260,22 @@ class ClassProblem {
   std::vector<S> G_, rise_, fall_;  // gradient; 1 if the coefficient can go up or down, else 0
   std::vector<double> alpha_;
   std::vector<T> scratch_;
+  std::vector<T> square_;  // the kernel between the members, if it is computed
   std::vector<std::int32_t> members_;  // their numbers in the block, or -1
   std::vector<std::int32_t> list_, kept_;
   std::vector<std::int32_t> at_;  // of a sample, by its id, among the members, or -1
 };
 
 // Solves the subproblem in place, class by class. Its kernel comes from `source` (rows of n columns) instead of
-// block.K, and `kept` has those kernel rows of the classes that were used before. The result does not depend on the
-// number of threads.
+// block.K, and `kept` has those kernel rows of the classes that were used before. Or block.kernel computes the kernel
+// of a class when its turn comes. The result does not depend on the number of threads.
 template <class Machine, class T>
 class ClassDescent {
  public:
   ClassDescent(const Subproblem<T>& block, const KernelSource<T>& source, Index n, Machine machine,
                std::vector<ClassRows<T>>& kept)
       : b_(block), source_(source), machine_(std::move(machine)), kept_(kept), position_(n, -1), listed_(block.m) {
-    for (Index i = 0; i < b_.q; ++i) position_[source.ids[i]] = static_cast<std::int32_t>(i);
+    for (Index i = 0; i < b_.q; ++i) position_[source.id(i)] = static_cast<std::int32_t>(i);
   }
 
   // Lists the variables that a change of G by width could move; returns the entries of the classes' kernels.
@@ -289,6 +303,14 @@ class ClassDescent {
  private:
   Index members(Index r) const { return complete_ ? b_.q : static_cast<Index>(listed_[r].size()); }
 
+  // As many as pay. Computed kernels of classes, the largest of which has so many samples, take no more memory than
+  // that of the whole block.
+  int threads(const DescentOptions& limits, double entries, Index largest) const {
+    const int worth = worthwhile_threads(limits.n_threads, entries);
+    if (!b_.kernel || largest == 0) return worth;
+    return static_cast<int>(std::clamp<Index>(b_.q * b_.q / (largest * largest), 1, worth));
+  }
+
   template <class S>
   DescentResult run_with(DescentOptions limits) {
     std::vector<Index> order(b_.m);  // large ones first, so that threads end together
@@ -299,12 +321,14 @@ class ClassDescent {
     limits.most_work /= b_.m;
     std::vector<DescentResult> results(b_.m);
     std::atomic<bool> stop{false};
-    parallel_tasks(b_.m, worthwhile_threads(limits.n_threads, entries), [&] {
+    parallel_tasks(b_.m, threads(limits, entries, members(order[0])), [&] {
       ClassProblem<Machine, T, S> one(b_, source_, position_, machine_, limits.seconds);
       return [&, problem = std::move(one)](Index task) mutable {
         const Index r = order[task];
         if (complete_)
           problem.load_all(r);
+        else if (b_.kernel)
+          problem.load_square(r, listed_[r]);
         else
           problem.load(r, listed_[r], kept_[r]);
         try {

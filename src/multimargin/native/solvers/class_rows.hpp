@@ -7,16 +7,17 @@
 namespace multimargin::solvers {
 
 // Where the kernel of a block's samples is found: K_ij = rows[slots[i] * stride + ids[j]]. A sample whose slot is -1
-// has no row and cannot move.
+// has no row and cannot move. If rows is null, K is computed.
 template <class T>
 struct KernelSource {
-  const T* rows;
-  Index stride;
-  const Index* slots;
-  const Index* ids;
+  const T* rows = nullptr;
+  Index stride = 0;
+  const Index* slots = nullptr;
+  const Index* ids = nullptr;
 
-  bool has_row(Index i) const { return slots[i] >= 0; }
+  bool has_row(Index i) const { return !slots || slots[i] >= 0; }
   const T* row(Index i) const { return rows + slots[i] * stride; }
+  Index id(Index i) const { return ids ? ids[i] : i; }
 };
 
 // The samples listed for one class, and those kernel rows between them that were needed so far. A class has some
