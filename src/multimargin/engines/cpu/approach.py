@@ -28,7 +28,8 @@ from .proximal_newton import ProximalModel
 
 LEFT = 0.5  # see above
 _LEFT_NEAR = 0.2
-LENGTH = 12.0  # s at the start
+LENGTH, _FAR_LENGTH = 12.0, 48.0  # s at the start; at most, before any descent
+_TINY = 1e-300  # left by a factor that is exact
 _LONGER, _FEW_STEPS = 4.0, 5
 _SHORTER = 1.0 / 16.0
 _LONGEST = 1e9
@@ -55,6 +56,11 @@ class Approach:
         self._length, self._has_started = LENGTH, False
         self.rank = rank
         self._model = self._of_columns(rank)
+
+    def begin_far(self) -> None:
+        """Begin with models as long as their columns allow: far from the solution that saves some."""
+        allowed = LEFT / (max(self._factor.left, _TINY) * self._largest_cost)
+        self._length = float(np.clip(allowed, LENGTH, _FAR_LENGTH))
 
     def rest(self, longer: float = _AHEAD) -> float:
         """What a point's kernel may leave of the diagonal until lengths are so many times as long."""

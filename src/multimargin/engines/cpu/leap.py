@@ -29,9 +29,7 @@ from .leap_point import Point
 from .pivoted_cholesky import AT_ONCE, Columns, PivotedCholesky
 
 _LESS, _FREE = 0.05, 0.2  # models leave so much of that, if it makes a leap longer by this share at most
-_FAR = (
-    8.0  # units per pair of samples, for columns that make exact gradients rare: as long as two of these take
-)
+_FAR = 8.0  # units per pair of samples, for columns that make exact gradients rare: two of these take as long
 _MOST_LEFT = 0.02  # of the diagonal: else it is no kernel of low rank
 _STEADY = 0.5  # of the violation before: it must fall by that, or the factor is lengthened
 _MOST_FAILURES = 4
@@ -45,6 +43,7 @@ _NEAR = 2.0  # times tol: descent will soon be done
 _AGAIN = 0.1  # of the work of a leap: the next one starts near its end
 _FIRST_LOOK = 16  # columns of a leap that would be worth its while, before anything is known of the kernel
 _LOOKING = 0.01  # of the work that was done: columns that are only to see how the rest falls
+_FIRST_COLUMNS, _FLAT = 4, 0.9  # if these leave so much of the diagonal, the rank is high
 _LOOK = 8  # columns after which the fall of the rest says something of how it goes on
 _STEP_WORK = 250_000.0  # units of work that a step takes if the problem is tiny
 _ENTRY_WORK = 200.0  # and per sample and class: projections, faces, the exact gradient
@@ -119,11 +118,13 @@ class Leap:
             if factor.done or not self._fits(factor.rank + AT_ONCE, memory):
                 self._due = np.inf
                 return False
-            known = factor.rank >= _LOOK
+            flat = self._at_once and factor.rank > 0 and factor.left > _FLAT * factor.start
+            known = factor.rank >= _LOOK or flat
             self._due = self._price(factor.rank_that_leaves(rest) if known else factor.rank + 1)
             if paid < self._due and not (known and self._may_look(paid)):
                 return False
-            factor.grow(means.columns, rest)
+            few = self._at_once and factor.rank == 0
+            factor.grow(means.columns, rest, _FIRST_COLUMNS if few else None)
             self._rank = factor.rank
         self._due = self._price(self._rank) if self._rank else np.inf
         if paid < self._due:
@@ -168,14 +169,17 @@ class Leap:
     def take(self, tol: float, means: Means) -> bool:
         """Move as far as models of the problem lead; whether anything moved. The dual falls."""
         self._taken_at = float(self.team.agree(means.done))
-        self._is_exact, self._at_once = False, False
+        self._is_exact = False
         memory = self._least(means.memory)
         approach = Approach(
             self.state, self._factor, self._rank, memory - self._kept_bytes(self._factor.rank)
         )
-        violation, failures, moved = self._violation(), 0, False
+        if self._at_once:
+            approach.begin_far()
+        violation, failures, moved, self._at_once = self._violation(), 0, False, False
         while violation > ENOUGH * tol and failures < _MOST_FAILURES and not means.late():
-            self._grow(approach.rest(), memory, means.columns)
+            if self.shard.n > WHOLE_SAMPLES:  # exact gradients of small problems cost less than columns
+                self._grow(approach.rest(), memory, means.columns)
             try:
                 near = approach.run(violation, tol, means.late)
             except NoDirectionError:
