@@ -8,8 +8,7 @@ A model's columns must leave at most ``LEFT`` / σ_i of the kernel's diagonal: t
 the gradient by less than the proximal term does. The point's kernel has more columns and must leave at most
 ``_LEFT_NEAR`` / σ_i. As soon as s is too long for that, the exact gradient is due.
 
-The first steps of Newton's method are the dearest, because most samples have several entries off their
-bounds. They are taken with a few columns only, from a least squares fit to the labels.
+The first model starts from a least squares fit to the labels: as good as what descent has reached by then.
 """
 
 from __future__ import annotations
@@ -43,8 +42,6 @@ _MOST_FAILURES = 4
 _MORE_COLUMNS, _LEAST_COLUMNS = 1.3, 8  # after a failure: so many times as many, or so many more
 _START_COLUMNS, _RIDGE = 100, 1e-2  # of the least squares fit
 _SCALES = 2.0 ** np.arange(-3, 12)  # of that fit
-_FIRST_UNKNOWNS = 768  # of the few columns, with all classes
-_FEWER = 0.7  # of the other columns: else the few are left out
 
 
 class Approach:
@@ -75,7 +72,7 @@ class Approach:
         aim = max(_SHARE_OF_EXACT * violation, ENOUGH * tol)
         while violation > aim and failures < _MOST_FAILURES and not late():
             eps = max(_SHARE_OF_VIOLATION * violation, _SHARE_OF_TOL * tol)
-            U = None if self._has_started else self._start(near, eps, late)
+            U = None if self._has_started else self._start(near)
             found = self._model.minimise(near.centre(self._length), eps, U, _MOST_STEPS, late)
             self._has_started = True
             if not near.move(found.alpha):
@@ -107,18 +104,10 @@ class Approach:
         F = self._factor.factor[:, :rank]
         return ProximalModel(exact.problem, F, exact.y, exact.C, self._memory, exact.team)
 
-    def _start(self, near: NearPoint, eps: float, late: Callable[[], bool]) -> FloatArray | None:
-        """U for the first model: the solution of one with few columns, or None for U = 0."""
-        few = _FIRST_UNKNOWNS // self._exact.problem.columns
-        model = self._of_columns(few) if 0 < few < _FEWER * self.rank else self._model
-        U = self._fit(model, near)
-        if U is not None and model is not self._model:
-            U = model.minimise(near.centre(self._length), eps, U, _MOST_STEPS, late).U
-        return None if U is None else self._model.padded(U)
-
-    def _fit(self, model: ProximalModel, near: NearPoint) -> FloatArray | None:
+    def _start(self, near: NearPoint) -> FloatArray | None:
         """U such that F U leads from the current scores to a multiple of the targets, or None for U = 0."""
-        exact, at, F = self._exact, near.centre(self._length), model.F[:, :_START_COLUMNS]
+        exact, model, at = self._exact, self._model, near.centre(self._length)
+        F = model.F[:, :_START_COLUMNS]
         target = exact.problem.target(exact.y)
         now = at.G + target - exact.bias
         target = target - target.mean(axis=1, keepdims=True)

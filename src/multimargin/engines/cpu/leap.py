@@ -82,7 +82,7 @@ class Leap:
         self._taken_at = 0.0  # work that had been done at the last leap
         self._least_price = _EARLY
         self._is_exact = False  # G and the dual: they were computed from α, and no step was added
-        self._at_once = at_once  # until one is taken
+        self._at_once = at_once  # until that is decided
         first = _FIRST if self.shard.n <= WHOLE_SAMPLES else _EARLY
         self._due = 0.0 if at_once else first * self.work(_FIRST_LOOK)  # after that
 
@@ -98,10 +98,15 @@ class Leap:
         return self._taken_at + self._due
 
     def is_due(self, tol: float, means: Means) -> bool:
-        """Whether the work that was done pays for a leap, and there is memory for it.
+        """Whether the work that was done pays for a leap, and there is memory for it."""
+        due = self._is_paid(tol, means)
+        self._at_once &= due
+        return due
 
-        The factor is continued as far as that work pays for. As long as no limit ends descents, their work
-        counts less: they will soon be done.
+    def _is_paid(self, tol: float, means: Means) -> bool:
+        """Continue the factor as far as the work that was done pays for; whether it pays for a leap.
+
+        As long as no limit ends descents, their work counts less: they will soon be done.
         """
         if self._due == np.inf:
             return False
@@ -147,9 +152,10 @@ class Leap:
 
     def _take_free_columns(self, rest: float, memory: int, columns: Columns) -> None:
         """Give models more columns, down to ``rest``, as far as a leap takes hardly longer for that."""
-        factor, most = self._factor, (1.0 + _FREE) * self.work(self._rank)
+        factor, rank = self._factor, self._rank
+        most = (1.0 + _FREE) * self.work(rank)
         while factor.left > rest and not factor.done and self._fits(factor.rank + AT_ONCE, memory):
-            if self.work(factor.rank + 1) + self._factor_work(self._rank, factor.rank + 1) > most:
+            if self.work(factor.rank + 1) + self._factor_work(rank, factor.rank + 1) > most:
                 break
             factor.grow(columns, rest)
             self._rank = factor.rank
@@ -178,7 +184,7 @@ class Leap:
             approach.begin_far()
         violation, failures, moved, self._at_once = self._violation(), 0, False, False
         while violation > ENOUGH * tol and failures < _MOST_FAILURES and not means.late():
-            if self.shard.n > WHOLE_SAMPLES:  # exact gradients of small problems cost less than columns
+            if self._rank * self.state.m <= self.shard.n:  # else an exact gradient costs as little
                 self._grow(approach.rest(), memory, means.columns)
             try:
                 near = approach.run(violation, tol, means.late)
