@@ -120,7 +120,7 @@ def interior_step(of: _Undecided) -> float:
 
 def leap_step(leap: Leap) -> float:
     """Multiply-adds of one step, as ``Leap`` counts them."""
-    return (leap.work(leap._factor.rank) / (leap._share * work.LEAP_STEPS) - _STEP_WORK) * work.LEAP
+    return (leap.work(leap._rank) / (leap._share * work.LEAP_STEPS) - _STEP_WORK) * work.LEAP
 
 
 def fits(full: bool) -> Iterator[tuple[str, KernelSVC, np.ndarray, np.ndarray]]:

@@ -12,6 +12,7 @@ from multimargin import KernelSVC
 from multimargin.engines import CpuEngine, EngineOptions
 from multimargin.engines.base import Task
 from multimargin.engines.cpu.leap import Leap
+from multimargin.engines.cpu.near_point import NearPoint
 from multimargin.engines.cpu.pivoted_cholesky import PivotedCholesky
 from multimargin.engines.cpu.proximal_newton import ProximalModel, Solved
 from multimargin.kernels import make_kernel
@@ -93,6 +94,34 @@ def test_leap_waits_until_it_is_paid_for():
     e.solvers.work += int(e._leap.next) - AGES + 1
     assert e.leap(1e-6)
     assert e.prove().violation <= 1e-6
+
+
+def test_leap_comes_first_if_the_rank_is_very_low():
+    X, y = wide(2100)
+    assert engine_of(X, y, gamma=2.0**-10).leap(1e-3)
+    assert not engine_of(X, y, gamma=4.0).leap(1e-3)  # of high rank: after four columns that is clear
+    assert not engine_of(X, y, C=1e-3, gamma=2.0**-10).leap(1e-3)  # descent is fast
+    assert not engine_of(X[:2000], y[:2000], gamma=2.0**-10).leap(1e-3)  # small
+
+
+def test_leap_does_not_come_first_from_a_given_start():
+    X, y = wide(2100)
+    e = engine_of(X, y, gamma=2.0**-10)
+    start = np.arange(2), 0.1 * (np.eye(6)[y[:2]] - 1 / 6)
+    assert not CpuEngine(replace(e.task, start=start), e.options).leap(1e-3)
+
+
+def test_near_point_is_exact_for_a_kernel_of_its_rank():
+    X, y = wide()
+    e = engine_of(X, y, kernel="linear")
+    near = NearPoint(e.state, X.astype(float))
+    worse, better = (sign * (np.eye(6)[y] - 1 / 6) for sign in (-1e-2, 1e-2))
+    assert not near.move(worse)
+    assert near.move(better)
+    e.place(better)
+    np.testing.assert_allclose(near.G, e.state.G, atol=1e-9)
+    assert near.dual == pytest.approx(e.dual)
+    assert near.violation() == pytest.approx(e.select(1).violation)
 
 
 def test_work_of_descents_that_reach_their_aims_counts_less():

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ...inner.block import Block
+from ...problems.base import DualRows
 from ...system.shard import Shard
 from ...system.team import SOLO, Team
 from ...system.typing import FloatArray, IntArray
@@ -28,7 +29,7 @@ class BlockPoint:
     """A block as the problem that a leap solves: its point, and the gradient and the dual there."""
 
     def __init__(self, state: State, block: Block, memory: int) -> None:
-        self._block, self._memory, self._violation = block, memory, state.largest_violation
+        self._block, self._memory, self._measures = block, memory, state.measures
         self.team: Team = SOLO
         self.shard = Shard(len(block.W), SOLO)
         self.problem, self.m, self.bias = state.problem, state.m, state.bias
@@ -45,8 +46,12 @@ class BlockPoint:
 
     def select(self, k: int, rank: str, stop: str, above: float, among: str, even: bool) -> Selection:
         """The largest violation, in the units of the scores; the samples are not named."""
-        violation = self._violation(self._block)
+        violation = self.violation_at(self._block.rows())
         return Selection(np.empty(0, dtype=np.int64), violation, np.nan, int(violation > above))
+
+    def violation_at(self, rows: DualRows) -> float:
+        """The same at another point of the block."""
+        return float(self._measures(rows)[0].max(initial=0.0))
 
     def columns(self, ids: IntArray) -> FloatArray:
         """Kernel values of some samples against all of the block."""

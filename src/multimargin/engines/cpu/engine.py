@@ -96,8 +96,10 @@ class CpuEngine(Engine):
         self._on_team = None if self.shard.alone else TeamImprove(self.state, *parts)
         part = self.state.part()
         self._part_point = None if isinstance(part, slice) else PartPoint(self.state, part)
-        self._leap = Leap(self._part_point or self.state, self.diagonal[part]) if options.leap else None
-        if self._leap is not None and self.n <= WHOLE_SAMPLES:
+        point, is_small = self._part_point or self.state, self.n <= WHOLE_SAMPLES
+        at_once = not is_small and task.start is None
+        self._leap = Leap(point, self.diagonal[part], at_once=at_once) if options.leap else None
+        if self._leap is not None and is_small:
             self.solvers.least_descent = min(self.solvers.least_descent, int(self._leap.next))
 
     def _make_rows(self, options: EngineOptions) -> None:

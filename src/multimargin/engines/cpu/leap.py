@@ -5,96 +5,50 @@ hardest for coordinate descent, because thousands of samples have classes that a
 point method with Newton's method inside (``proximal_newton.py``) takes a few dozen steps on them, whatever C
 is:
 
-    repeat   solve the model around α, with lengths σ_i = s C_i;
-             compute the exact gradient at its solution;
-             move there if the exact dual falls, and lengthen s if Newton's method took few steps;
-             else continue F, or shorten s.
+    repeat   follow models from the exact gradient at α on (``approach.py``);
+             compute the exact gradient where they end;
+             stay there if the exact dual has fallen, else lengthen the factor, or shorten the models.
 
 Descent leaves a dual that is a sum of rounded steps. Near the optimum that can be wrong by more than a leap
 gains. So before a leap counts as a failure, the dual at α is computed exactly too.
-
-F must leave at most ``_LEFT`` / σ_i of the kernel's diagonal: then what the model leaves out changes the
-gradient by less than the proximal term does. If a model fails because s has become long, F is continued.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve
 
 from ...inner import work
-from ...problems.base import Problem
 from ...problems.newton_direction import NoDirectionError, SystemSize
 from ...system.memory import WHOLE_SAMPLES
-from ...system.shard import Shard
-from ...system.team import Team
-from ...system.typing import FloatArray, LabelArray
-from ..base import Selection
+from ...system.typing import FloatArray
+from .approach import ENOUGH, LEFT, LENGTH, Approach
+from .leap_point import Point
 from .pivoted_cholesky import AT_ONCE, Columns, PivotedCholesky
-from .proximal_newton import Centre, ProximalModel
 
-_LEFT = 0.5  # see above
-_LESS, _FREE = 0.05, 0.2  # F leaves so much of that, if it makes a leap longer by this share at most
-_LONGER_LEAP = 1.0  # the same after a model has failed
-_LENGTH = 12.0  # s at the start
-_LONGER, _FEW_STEPS = 4.0, 5
-_SHORTER = 1.0 / 16.0
-_LONGEST = 1e9
-_SHARE_OF_VIOLATION = 0.1  # how exactly a model is solved
-_SHARE_OF_TOL = 0.1
-_ENOUGH = 0.5  # of tol
-_MOST_STEPS = 120  # of Newton's method per model
+_LESS, _FREE = 0.05, 0.2  # models leave so much of that, if it makes a leap longer by this share at most
+_FAR = 8.0  # units per pair of samples, for columns that make exact gradients rare: two of these take as long
+_MOST_LEFT = 0.02  # of the diagonal: else it is no kernel of low rank
+_STEADY = 0.5  # of the violation before: it must fall by that, or the factor is lengthened
 _MOST_FAILURES = 4
-_START_COLUMNS, _RIDGE = 100, 1e-2  # of the least squares fit that the first model starts from
-_SCALES = 2.0 ** np.arange(-3, 12)  # of that fit
 # Newton's method usually works on about so many of the samples, and on so many entries of each.
 _UNDECIDED, _ENTRIES = 0.2, 2.2
 _LOW_RANK, _EARLY = 0.4, 0.25  # of the samples; of the work of a leap if the rank is far below that
+_LOWEST = 0.01  # of the samples: a kernel of such a rank is hard for descent
+_DESCENT = 200.0  # units per pair of samples that descent usually takes then, or more
 _FIRST = 0.75  # the same of the first look at the kernel, if a descent is cut short for it
 _NEAR = 2.0  # times tol: descent will soon be done
 _AGAIN = 0.1  # of the work of a leap: the next one starts near its end
 _FIRST_LOOK = 16  # columns of a leap that would be worth its while, before anything is known of the kernel
 _LOOKING = 0.01  # of the work that was done: columns that are only to see how the rest falls
+_FIRST_COLUMNS, _FLAT = 4, 0.9  # if these leave so much of the diagonal, the rank is high
 _LOOK = 8  # columns after which the fall of the rest says something of how it goes on
 _STEP_WORK = 250_000.0  # units of work that a step takes if the problem is tiny
 _ENTRY_WORK = 200.0  # and per sample and class: projections, faces, the exact gradient
 _PRODUCTS = 1.5  # of F with all classes per step; that of its transpose is sparse
 _FACTOR = 3.0  # units per multiply-add of the factor: thin products, kernel values included
-
-
-class Point(Protocol):
-    """A problem and a point of it.
-
-    It has all samples of a fit, those that take part (``part_point.py``), or those of a block
-    (``block_leap.py``).
-    """
-
-    problem: Problem
-    shard: Shard
-    team: Team
-    m: int
-    G: FloatArray
-    dual: float
-
-    @property
-    def y(self) -> LabelArray: ...
-
-    @property
-    def C(self) -> FloatArray: ...  # noqa: N802  (the name of the formulas)
-
-    @property
-    def alpha(self) -> FloatArray: ...
-
-    @property
-    def bias(self) -> FloatArray: ...
-
-    def select(self, k: int, rank: str, stop: str, above: float, among: str, even: bool) -> Selection: ...
-
-    def place(self, alpha: FloatArray) -> None: ...
 
 
 class Means(NamedTuple):
@@ -111,20 +65,26 @@ class Means(NamedTuple):
 class Leap:
     """The leaps of one fit: each is taken when the blocks before it have cost as much as it will.
 
-    Newton's method is expected to work on the share ``undecided`` of the samples.
+    Newton's method is expected to work on the share ``undecided`` of the samples. The first leap may be taken
+    before descent if ``at_once``: small problems and those that begin near their solution are descended
+    first, because that hardly takes longer than looking at the kernel.
     """
 
-    def __init__(self, state: Point, diagonal: FloatArray, undecided: float = _UNDECIDED) -> None:
+    def __init__(
+        self, state: Point, diagonal: FloatArray, undecided: float = _UNDECIDED, at_once: bool = False
+    ) -> None:
         self.state, self._diagonal = state, diagonal
         self.shard, self.team = state.shard, state.team
         self._begun: PivotedCholesky | None = None
         self._undecided = undecided
+        self._rank = 0  # columns of the models
         self._share = 1.0  # of the usual work of a leap
         self._taken_at = 0.0  # work that had been done at the last leap
         self._least_price = _EARLY
         self._is_exact = False  # G and the dual: they were computed from α, and no step was added
+        self._at_once = at_once  # until that is decided
         first = _FIRST if self.shard.n <= WHOLE_SAMPLES else _EARLY
-        self._due = first * self.work(_FIRST_LOOK)  # after that
+        self._due = 0.0 if at_once else first * self.work(_FIRST_LOOK)  # after that
 
     @property
     def _factor(self) -> PivotedCholesky:
@@ -138,10 +98,15 @@ class Leap:
         return self._taken_at + self._due
 
     def is_due(self, tol: float, means: Means) -> bool:
-        """Whether the work that was done pays for a leap, and there is memory for it.
+        """Whether the work that was done pays for a leap, and there is memory for it."""
+        due = self._is_paid(tol, means)
+        self._at_once &= due
+        return due
 
-        The factor is continued as far as that work pays for. As long as no limit ends descents, their work
-        counts less: they will soon be done.
+    def _is_paid(self, tol: float, means: Means) -> bool:
+        """Continue the factor as far as the work that was done pays for; whether it pays for a leap.
+
+        As long as no limit ends descents, their work counts less: they will soon be done.
         """
         if self._due == np.inf:
             return False
@@ -152,21 +117,24 @@ class Leap:
             return False
         self._least_price = _EARLY if violation > _NEAR * tol else 1.0
         factor, memory = self._factor, self._least(means.memory)
-        rest = self._left_at(_LENGTH)
+        rest = self._left_at(LENGTH)
         while factor.left > rest:
             # It would take more digits, or more memory.
             if factor.done or not self._fits(factor.rank + AT_ONCE, memory):
                 self._due = np.inf
                 return False
-            known = factor.rank >= _LOOK
+            flat = self._at_once and factor.rank > 0 and factor.left > _FLAT * factor.start
+            known = factor.rank >= _LOOK or flat
             self._due = self._price(factor.rank_that_leaves(rest) if known else factor.rank + 1)
             if paid < self._due and not (known and self._may_look(paid)):
                 return False
-            factor.grow(means.columns, rest)
-        self._due = self._price(factor.rank) if factor.rank else np.inf
+            few = self._at_once and factor.rank == 0
+            factor.grow(means.columns, rest, _FIRST_COLUMNS if few else None)
+            self._rank = factor.rank
+        self._due = self._price(self._rank) if self._rank else np.inf
         if paid < self._due:
             return False
-        self._grow(_LESS * rest, _FREE, memory, means.columns)
+        self._take_free_columns(_LESS * rest, memory, means.columns)
         return True
 
     def _may_look(self, paid: float) -> bool:
@@ -177,19 +145,29 @@ class Leap:
         rank, n = self._factor.rank, self.shard.n
         return paid >= self._price(rank + 1) and paid * _LOOKING >= n * rank * (rank / 2 + work.KERNEL_VALUE)
 
-    def _left_at(self, length: float) -> float:
-        """What may be left of the kernel's diagonal if a model has this length."""
-        return _LEFT / (length * self.team.max(float(self.state.C.max(initial=0.0))))
+    def _left_at(self, length: float, share: float = _MOST_LEFT) -> float:
+        """What may be left of the kernel's diagonal if a model has this length, at most this share of it."""
+        most = LEFT / (length * self.team.max(float(self.state.C.max(initial=0.0))))
+        return min(most, share * self._factor.start)
 
-    def _grow(self, rest: float, longer: float, memory: int, columns: Columns) -> bool:
-        """Continue the factor until it leaves ``rest``; whether that added columns.
-
-        They may make a leap longer by the share ``longer`` at most.
-        """
-        factor, rank = self._factor, self._factor.rank
-        most = (1.0 + longer) * self.work(rank)
+    def _take_free_columns(self, rest: float, memory: int, columns: Columns) -> None:
+        """Give models more columns, down to ``rest``, as far as a leap takes hardly longer for that."""
+        factor, rank = self._factor, self._rank
+        most = (1.0 + _FREE) * self.work(rank)
         while factor.left > rest and not factor.done and self._fits(factor.rank + AT_ONCE, memory):
             if self.work(factor.rank + 1) + self._factor_work(rank, factor.rank + 1) > most:
+                break
+            factor.grow(columns, rest)
+            self._rank = factor.rank
+
+    def _grow(self, rest: float, memory: int, columns: Columns) -> bool:
+        """Continue the factor until it leaves ``rest``; whether that added columns.
+
+        They may take about as long as exact gradients do.
+        """
+        factor, rank, most = self._factor, self._factor.rank, _FAR * self.shard.n**2
+        while factor.left > rest and not factor.done and self._fits(factor.rank + AT_ONCE, memory):
+            if self._factor_work(rank, factor.rank + 1) > most:
                 break
             factor.grow(columns, rest)
         return factor.rank > rank
@@ -199,34 +177,31 @@ class Leap:
         self._taken_at = float(self.team.agree(means.done))
         self._is_exact = False
         memory = self._least(means.memory)
-        model = self._model(memory)
-        length, failures, moved = _LENGTH, 0, False
-        violation, U = self._violation(), self._start(model, self._centre(length))
-        while violation > _ENOUGH * tol and failures < _MOST_FAILURES and not means.late():
-            eps = max(_SHARE_OF_VIOLATION * violation, _SHARE_OF_TOL * tol)
+        approach = Approach(
+            self.state, self._factor, self._rank, memory - self._kept_bytes(self._factor.rank)
+        )
+        if self._at_once:
+            approach.begin_far()
+        violation, failures, moved, self._at_once = self._violation(), 0, False, False
+        while violation > ENOUGH * tol and failures < _MOST_FAILURES and not means.late():
+            if self._rank * self.state.m <= self.shard.n:  # else an exact gradient costs as little
+                self._grow(approach.rest(), memory, means.columns)
             try:
-                found = model.minimise(self._centre(length), eps, U, _MOST_STEPS, means.late)
+                near = approach.run(violation, tol, means.late)
             except NoDirectionError:
                 break
-            if self._move(found.alpha, means.place):
-                moved, U, violation = True, None, self._violation()
-                length *= _LONGER if found.steps <= _FEW_STEPS and length < _LONGEST else 1.0
-                continue
+            if self._move(near.alpha, means.place):
+                moved, before, violation = True, violation, self._violation()
+                if violation <= _STEADY * before:
+                    continue
             failures += 1
-            if self._grow(_LESS * self._factor.left, _LONGER_LEAP, memory, means.columns):
-                model = self._model(memory)
-            else:
-                length *= _SHORTER
-            U = None if U is None else model.padded(found.U)
-        self._share = _AGAIN
-        usual = self._price(self._factor.rank)
+            grew = self._grow(_LESS * self._factor.left, memory, means.columns)
+            if not (approach.widen() and grew):
+                approach.shorten()
+        self._share, self._rank = _AGAIN, approach.rank
+        usual = self._price(self._rank)
         self._due = usual if moved else max(usual, self._taken_at)  # after as much work as all before
         return moved
-
-    def _model(self, memory: int) -> ProximalModel:
-        state, F = self.state, self._factor.factor
-        memory -= self._kept_bytes(F.shape[1])
-        return ProximalModel(state.problem, F, state.y, state.C, memory, self.team)
 
     def _move(self, alpha: FloatArray, place: Callable[[FloatArray], None]) -> bool:
         """Move to ``alpha`` if the exact dual is lower there; whether it is."""
@@ -250,34 +225,8 @@ class Leap:
         _, state.G, state.dual = before
         return False
 
-    def _centre(self, length: float) -> Centre:
-        state = self.state
-        return Centre(state.alpha, state.G, length * state.C)
-
     def _violation(self) -> float:
         return self.state.select(1, "psi", "psi", 0.0, "all", False).violation
-
-    def _start(self, model: ProximalModel, at: Centre) -> FloatArray | None:
-        """U such that F U leads from the current scores to a multiple of the targets, or None for U = 0."""
-        F = model.F[:, :_START_COLUMNS]
-        target = self.state.problem.target(self.state.y)
-        target = target - target.mean(axis=1, keepdims=True)
-        now = at.G + self.state.problem.target(self.state.y) - self.state.bias
-        A = np.asarray(self.team.sum(F.T @ F))
-        A.flat[:: len(A) + 1] += _RIDGE
-        fits = solve(A, np.asarray(self.team.sum(F.T @ np.hstack([target, now]))), assume_a="pos")
-        U = np.zeros((model.F.shape[1], 2 * target.shape[1]))
-        U[: len(fits)] = fits
-        aim, now = np.hsplit(U, 2)
-        Faim, Fnow = np.hsplit(model.F @ U, 2)
-
-        @cache
-        def value(k: int) -> float:
-            return model.value(at, _SCALES[k] * aim - now, _SCALES[k] * Faim - Fnow)
-
-        best = lowest(value, len(_SCALES))
-        still = model.value(at, np.zeros_like(aim), np.zeros_like(Faim))
-        return _SCALES[best] * aim - now if value(best) < still else None
 
     def _price(self, rank: float) -> float:
         """The work after which a leap is taken: less than its own, if the rank is low.
@@ -285,7 +234,14 @@ class Leap:
         Descent is slowest then, and models fail least. But near the end it would soon be done.
         """
         whole = self.work(rank) + self._factor_work(self._factor.rank, rank)
+        if self._is_hard(rank) and whole <= _DESCENT * self.shard.n**2:
+            return 0.0
         return whole * float(np.clip(rank / (_LOW_RANK * self.shard.n), self._least_price, 1.0))
+
+    def _is_hard(self, rank: float) -> bool:
+        """Whether descent will be slow for certain: the rank is very low, and costs are not small."""
+        costs_are_small = self._left_at(LENGTH, 1.0) >= self._factor.start
+        return self._at_once and rank <= _LOWEST * self.shard.n and not costs_are_small
 
     def work(self, rank: float) -> float:
         """Units of work that a leap with a factor of this rank usually takes."""
@@ -313,15 +269,3 @@ class Leap:
     def _least(self, memory: int) -> int:
         """What all processes have."""
         return -int(self.team.max(-memory))
-
-
-def lowest(value: Callable[[int], float], count: int) -> int:
-    """Where a function of 0, 1, ..., count - 1 that first falls and then rises is least."""
-    first, last = 0, count - 1
-    while first < last:
-        middle = (first + last) // 2
-        if value(middle) <= value(middle + 1):
-            last = middle
-        else:
-            first = middle + 1
-    return first

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...problems.base import DualRows
 from ...system.shard import Shard
 from ...system.team import SOLO, Team
 from ...system.typing import FloatArray, IntArray, LabelArray
@@ -58,6 +59,10 @@ class PartPoint:
     def select(self, k: int, rank: str, stop: str, above: float, among: str, even: bool) -> Selection:
         """See ``Engine.select``; only those that take part are looked at anyway."""
         return self._state.select(k, rank, stop, above, among, even)
+
+    def violation_at(self, rows: DualRows) -> float:
+        """The largest ψ_i at another point of those that take part."""
+        return self._state.violation_at(rows)
 
     def place(self, alpha: FloatArray) -> None:
         """Take over ``alpha``; G and the dual follow elsewhere."""

@@ -49,16 +49,16 @@ class PivotedCholesky:
         """Whether nothing but rounding is left."""
         return self.left <= _RANK_DONE * self.start
 
-    def grow(self, columns: Columns, least: float = 0.0) -> None:
+    def grow(self, columns: Columns, least: float = 0.0, most: int | None = None) -> None:
         """Add 1 to ``AT_ONCE`` columns, from columns of the kernel; a pivot's rest is at least ``least``.
 
-        None if only rounding is left of the samples that come next.
+        Fewer if ``most`` says so. No column if only rounding is left of the samples that come next.
         """
         k, shard = self.rank, self._shard
         if k + AT_ONCE > self._columns.shape[1]:
             self._columns = np.concatenate([self._columns, np.empty_like(self._columns)], axis=1)
             self._columns = np.asfortranarray(self._columns)
-        F, ids = self.factor, shard.team.top(self._ids, self.rest, AT_ONCE)
+        F, ids = self.factor, shard.team.top(self._ids, self.rest, AT_ONCE if most is None else most)
         here = shard.mine(ids)[1]
         left = columns(ids) - F @ shard.take(ids, F[here]).T
         pivots, triangle = _pivots(shard.take(ids, left[here]), max(least, _WORTH * self.left))

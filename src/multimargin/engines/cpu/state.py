@@ -236,6 +236,10 @@ class State:
         """How far samples held here are from a violation if they have no weight, into ``out[ids]``."""
         _core.slack(self.problem.name, self.G, self.y, ids, out, self.n_threads)
 
+    def violation_at(self, rows: DualRows) -> float:
+        """The largest ψ_i of some samples, in the units of the scores."""
+        return float(self.measures(rows)[0].max(initial=0.0)) / self.problem.kappa
+
     def largest_violation(self, block: Block) -> float:
         """The largest ψ_i of a block."""
         return float(self.measures(block.rows())[0].max(initial=0.0))
