@@ -317,7 +317,8 @@ class Precomputed(Kernel):
         return self.own_diagonal(A, 0)
 
     def own_diagonal(self, X: Data, first: int) -> FloatArray:
-        return X.diagonal() if isinstance(X, DeviceData) else np.array(X.diagonal(first), dtype=np.float64)
+        here = X.diagonal() if isinstance(X, DeviceData) else X.diagonal(first)
+        return np.array(here, dtype=np.float64)
 
     def block(self, X: Data, rows: IntArray, columns: IntArray | None = None) -> FloatArray:
         if isinstance(X, DeviceData):
@@ -325,7 +326,7 @@ class Precomputed(Kernel):
         if not sp.issparse(X) and not X.flags.c_contiguous:
             X = X.T  # the same values, and rows are contiguous if columns were
         if columns is not None and not sp.issparse(X):
-            return as_float64(X[np.ix_(rows, columns)])
+            return np.asarray(as_float64(X[np.ix_(rows, columns)]))
         return dense(as_float64(X[rows] if columns is None else X[rows][:, columns]))
 
     def support(self, X: Data, ids: IntArray) -> Any:

@@ -243,7 +243,9 @@ def test_a_wrong_estimate_costs_rounds_but_no_violation(monkeypatch):
 
     complete = Watch.complete
     monkeypatch.setattr(Watch, "_due", only_newcomers)
-    monkeypatch.setattr(Watch, "complete", lambda self: completed.append(complete(self)) or completed[-1])
+    monkeypatch.setattr(
+        Watch, "complete", lambda self, **some: completed.append(complete(self, **some)) or completed[-1]
+    )
     X, y = grid_data()
     model = KernelSVC(C=2.0, gamma=0.05).fit(X, y)
     assert sum(completed) > 1

@@ -15,7 +15,7 @@ data, alpha and the gradient, and work space of a fixed size, which is a few MB.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 _ENOUGH = 32 << 20  # bytes for blocks: below, they get more than their share
@@ -97,6 +97,14 @@ class Budget:
     def passing_rows(self) -> int:
         """Rows that pass by without being kept, at a time."""
         return min(_PASSING_ROWS, self._rows_of(self.itemsize), self.rows_in_python)
+
+    def twin(self, count: int, kept_bytes: int) -> Budget:
+        """For one of ``count`` fits beside this one, which all share kernel rows of so many bytes.
+
+        They keep no rows of their own. ``ValueError`` if too little is left.
+        """
+        left = self._left - kept_bytes
+        return replace(self, cache_bytes=left // count, block_share=_MOST)
 
     @cached_property
     def _left(self) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol, Self
 
 from ..system.typing import FloatArray, IntArray
@@ -40,6 +42,19 @@ class Lasting(Engine):
         """Raise ``ValueError`` if it does not."""
         if not self.serves(task):
             raise ValueError("Another fit of an engine needs the same machine, samples, kernel and offset.")
+
+    @property
+    def may_have_twins(self) -> bool:
+        """Whether several fits may run at the same time, in threads, with the same kernel values."""
+        return False
+
+    def twins(self, count: int) -> list[Self]:
+        """Engines for ``count`` fits at the same time, or none; they divide the threads and the memory."""
+        return []
+
+    def lent_to(self, twins: Sequence[Self]) -> AbstractContextManager[None]:
+        """Lend the kernel values to twins: they are used inside of the context, and this one is not."""
+        return nullcontext()
 
     @abstractmethod
     def another(self, task: Task, near: Any = None) -> None:

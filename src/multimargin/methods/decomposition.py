@@ -171,6 +171,26 @@ class Decomposition:
         certified = status, proof.violation, proof.primal, proof.dual, proof.gap, monitor.trace
         return Solution(*certified, engine.n, *run.save())
 
+    def approach(
+        self,
+        engine: Engine,
+        monitor: Monitor,
+        *,
+        tol: float,
+        rng: np.random.Generator,
+        free_bias: bool = False,
+    ) -> None:
+        """Descend until an observer of the monitor stops it, or no violation is above ``tol``; prove nothing.
+
+        The point is a start for other fits.
+        """
+        scheme = self._scheme(engine, free_bias)
+        engine.deadline = monitor.deadline
+        with engine.running(), engine.profile.phase("loop"):
+            scheme.start()
+            run = Run(self, engine, monitor, tol, rng, False, None)
+            run.descend(scheme, tol, self.stop, self.leap)
+
     def _scheme(self, engine: Engine, free_bias: bool) -> NoBias:
         if engine.problem.balanced:
             return Centred(engine)

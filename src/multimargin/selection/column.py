@@ -28,6 +28,9 @@ class Fits(Protocol):
     def fit(self, C: float, fold: int) -> Any:
         """Return the certified ``solution``, ``scores`` of the test samples, ``seconds`` and ``rows``."""
 
+    def fit_all(self, C: float, folds: Sequence[int]) -> Iterator[Any]:
+        """The same of several folds."""
+
 
 Score = Callable[[Fold, FloatArray], dict[str, float]]
 
@@ -88,8 +91,16 @@ class Column:
         return self._run(cache(self.make))  # nothing is made if all points are dropped
 
     def run(self, fits: Fits) -> Iterator[Point]:
-        """The same with fits that are there already."""
-        return self._run(lambda: fits)
+        """The same with fits that are there already, which may solve all folds of a point at the same time.
+
+        So all folds are fitted.
+        """
+        for point, C in self.todo:
+            for fitted in fits.fit_all(C, range(len(point.scores), len(self.folds))):
+                self._take(point, fitted)
+            if self.by is not None:
+                point.bound = self.dropping.bound(self._scores(point))
+            yield point
 
     def _run(self, fits: Callable[[], Fits]) -> Iterator[Point]:
         dropping, most = self.dropping.copy(), len(self.folds) if self.most is None else self.most
@@ -105,7 +116,7 @@ class Column:
             if self.by is not None and point.scores and dropping.drops(self._scores(point)):
                 point.dropped, point.out_of_fold = True, None
                 break
-            self._fit(point, C, fits())
+            self._take(point, fits().fit(C, len(point.scores)))
         if self.by is None:
             return
         scores = self._scores(point)
@@ -115,9 +126,9 @@ class Column:
             if dropping.best_mean > scores.mean():
                 point.out_of_fold = None  # nobody will ask for it
 
-    def _fit(self, point: Point, C: float, fits: Fits) -> None:
+    def _take(self, point: Point, fitted: Any) -> None:
+        """The next fold of a point has been fitted."""
         fold = len(point.scores)
-        fitted = fits.fit(C, fold)
         point.facts.append(_facts(fitted))
         point.scores.append(self.score(self.folds[fold], fitted.scores))
         point.out_of_fold = [*(point.out_of_fold or []), fitted.scores]

@@ -11,13 +11,18 @@ A fit starts from the nearest solution that is known:
     all samples                     at the same C or a smaller one, without the samples that are now left out
     the fold that was fitted last   likewise
     nothing                         from zero
+
+The folds of a single point may be solved at the same time, in threads. Then each starts from all samples,
+which are solved roughly first if they are not solved yet. So no result depends on which fold is done first.
 """
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -26,11 +31,17 @@ from ..engines import EngineOptions
 from ..engines.base import Task
 from ..engines.lasting import Lasting, Place
 from ..methods.decomposition import Decomposition
+from ..methods.working_sets import Growing
 from ..run.monitor import Monitor
-from ..solution import Solution
+from ..solution import Solution, TraceRow
+from ..system.memory import WHOLE_SAMPLES
 from ..system.typing import FloatArray, IntArray
+from .at_once import at_once
 
-_WARM_SHARE = 0.02  # of a block's violation that is left, if a fit starts near its end: few samples are new
+# If a fit starts near its end: what a block leaves of its violation, if kernel rows are kept and if they are
+# computed anew; and how many samples may join the support vectors in a round, as a share of these.
+_WARM_SHARE, _WARM_SHARE_ANEW, _WARM_GROWTH = 0.02, 0.05, 0.3
+_ROUGH = 0.5  # largest violation of a rough solution, in margin units: few support vectors are missing then
 _MOST_PLACES = 16  # folds whose last solution is kept
 _BOUNDED = 2  # what ``Problem.group`` says of a bounded sample
 _MANY_BOUNDED = 0.1  # of the support vectors: α is scaled with C
@@ -90,8 +101,7 @@ class KernelFits:
         kind: type[Lasting],
     ) -> None:
         self.task, self.folds, self.options = task, folds, options
-        warm = replace(method, inner_share=min(method.inner_share, _WARM_SHARE), inner_share_anew=None)
-        self._methods = {False: method, True: warm}  # by whether a fit starts from another one
+        self._methods = {False: method, True: _warm(method)}  # by whether a fit starts from another one
         self.engine = kind(replace(task, C=largest), options)
         self.whole = len(folds) - 1
         self._places: dict[int, _End] = {}
@@ -99,29 +109,72 @@ class KernelFits:
 
     def fit(self, C: float, fold: int) -> Fitted:
         """Solve a fold, certified to the tolerance."""
-        begin, rows = time.perf_counter(), self.engine.counts().rows
-        monitor = Monitor()  # its clock counts the start, as the profile of the engine does
-        method = self._methods[self._begin(C, fold)]
+        fitted = self._solve(self.engine, C, fold, Monitor())
+        self._keep(C, fold)
+        return fitted
+
+    def fit_all(self, C: float, folds: Sequence[int]) -> Iterator[Fitted]:
+        """Solve folds at one C: as many at the same time as there are threads, if the samples are not few.
+
+        With a free bias much of a fit is Python, of which one thread runs at a time.
+        """
+        few = self.engine.n <= WHOLE_SAMPLES
+        if few or self.options.free_bias or not self.engine.may_have_twins:
+            yield from (self.fit(C, fold) for fold in folds)
+            return
+        if self.whole not in self._places:
+            self._approach(C)
+        twins: list[Lasting] = []
+        first = 0
+        while first < len(folds):
+            count = min(self.options.n_threads, len(folds) - first)
+            if len(twins) != count:
+                twins = []  # two sets of them may not fit
+                twins = self.engine.twins(count) if count > 1 else []
+            engines, stop = twins or [self.engine], threading.Event()
+            calls = [
+                partial(self._solve, engine, C, fold, Monitor(observers=[partial(_is_set, stop)]))
+                for engine, fold in zip(engines, folds[first:], strict=False)
+            ]
+            with self.engine.lent_to(twins):
+                fitted = at_once(calls, stop)
+            yield from fitted
+            first += len(calls)
+
+    def _approach(self, C: float) -> None:
+        """Solve roughly for all samples."""
+        method = self._methods[self._begin(self.engine, C, self.whole)]
+        method.approach(
+            self.engine,
+            Monitor(observers=[lambda row: row.violation <= _ROUGH]),
+            tol=self.options.tol,
+            rng=np.random.default_rng(self.options.seed),
+            free_bias=self.options.free_bias,
+        )
+        self._keep(C, self.whole)
+
+    def _solve(self, engine: Lasting, C: float, fold: int, monitor: Monitor) -> Fitted:
+        begin, rows = time.perf_counter(), engine.counts().rows
+        method = self._methods[self._begin(engine, C, fold)]
         monitor.trace.info["solver"] = "auto"
         solution = method.run(
-            self.engine,
+            engine,
             monitor,
             tol=self.options.tol,
             rng=np.random.default_rng(self.options.seed),
             free_bias=self.options.free_bias,
         )
         solution.judge_gap()
-        scores = self.engine.scores(self.folds[fold].test)
-        self._keep(C, fold)
-        computed = self.engine.counts().rows - rows
-        return Fitted(self.engine.task, solution, scores, time.perf_counter() - begin, computed)
+        scores = engine.scores(self.folds[fold].test)
+        computed = engine.counts().rows - rows
+        return Fitted(engine.task, solution, scores, time.perf_counter() - begin, computed)
 
-    def _begin(self, C: float, fold: int) -> bool:
+    def _begin(self, engine: Lasting, C: float, fold: int) -> bool:
         """Give the engine its next problem and a start; whether that is another solution."""
         left_out, unit = self.folds[fold].left_out, self.folds[fold].unit
         task, near = replace(self.task, C=C * unit, left_out=left_out), self._near(C, fold)
         if near is None:
-            self.engine.another(task)
+            engine.another(task)
             return False
         reached, bias = near
         alpha = reached.alpha.copy()
@@ -130,7 +183,7 @@ class KernelFits:
         alpha = task.problem.shrink_into(alpha, task.y, task.C)
         ids = np.flatnonzero(alpha.any(axis=1))
         task = replace(task, start=(ids, alpha[ids]), bias=bias if self.options.free_bias else None)
-        self.engine.another(task, _rounded(reached, alpha, task.C))
+        engine.another(task, _rounded(reached, alpha, task.C))
         return True
 
     def _near(self, C: float, fold: int) -> tuple[Place, FloatArray] | None:
@@ -152,6 +205,18 @@ class KernelFits:
         bounded = np.count_nonzero(groups == _BOUNDED) / max(1, len(support))
         self._places[fold] = _End(C, reached, self.engine.bias.copy(), bounded)
         self._last = fold
+
+
+def _is_set(stop: threading.Event, _: TraceRow) -> bool:
+    return stop.is_set()
+
+
+def _warm(method: Decomposition) -> Decomposition:
+    """The same method for a fit that starts near its end."""
+    rule, share = method.working_set, min(method.inner_share, _WARM_SHARE)
+    if isinstance(rule, Growing):
+        rule = replace(rule, share=min(rule.share, _WARM_GROWTH), share_anew=_WARM_GROWTH)
+    return replace(method, working_set=rule, inner_share=share, inner_share_anew=_WARM_SHARE_ANEW)
 
 
 def _rounded(reached: Place, alpha: FloatArray, C: FloatArray) -> Place:

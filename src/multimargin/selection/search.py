@@ -113,9 +113,10 @@ class Search:
             self.progress.close()
 
     def _run(self) -> None:
-        if self.whole_first:
+        if len(self.params) == 1 and self.file is None:
             fits = self.kernels[0]()
-            self.refitted = fits.fit(float(self.Cs[0]), fits.whole)
+            if self.whole_first:
+                self.refitted = fits.fit(float(self.Cs[0]), fits.whole)
             for point in self._column(0).run(fits):
                 self._take(point)
             return

@@ -153,7 +153,7 @@ class CpuEngine(Engine):
         watch = self.steps.watch
         if watch is None or among not in ("all", "near"):
             return found
-        if found.violation <= above and watch.complete():
+        if found.violation <= above and watch.complete(all_samples=False):
             found = self.state.select(k, rank, stop, above, among, even)
         return found._replace(gap=math.nan) if watch.is_stale else found
 

@@ -6,12 +6,13 @@ value per sample that this process holds. On a team, samples must be guests befo
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -95,6 +96,12 @@ class KernelValues(ABC):
         if not (able and single and options.tol >= FIXED_POINT_TOL):
             return False
         return fixed_point_serves(task, task.team.max(float(task.C.max(initial=0.0))))
+
+    def on_threads(self, n_threads: int) -> Self:
+        """The same values, computed on so many threads."""
+        twin = copy.copy(self)
+        twin.n_threads = n_threads
+        return twin
 
     def one_blas_thread(self) -> AbstractContextManager[Any]:
         """For products inside of our threads; with native values, the whole run has one BLAS thread."""

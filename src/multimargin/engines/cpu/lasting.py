@@ -2,17 +2,59 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Self
+
 from ...run.profile import Profile
 from ...system.typing import FloatArray, IntArray
-from ..base import Task
+from ..base import EngineOptions, Task
+from ..budget import Budget
 from ..lasting import Lasting
 from .engine import CpuEngine
-from .kernel_values import LARGE_COST
+from .kernel_values import LARGE_COST, NativeValues
 from .reached import Reached
+
+_ROOM = 2  # times the support vectors: blocks of a twin must hold so many samples, or it would be slow
 
 
 class LastingEngine(CpuEngine, Lasting):
     """Keeps its kernel rows and its block."""
+
+    @property
+    def may_have_twins(self) -> bool:
+        """Rows may be shared if none ever leaves. Kernels in Python may not be called by several threads."""
+        return isinstance(self.values, NativeValues) and self.shard.alone and self.rows.holds_all
+
+    def twins(self, count: int) -> list[Self]:
+        if not self.may_have_twins:
+            return []
+        try:
+            budget = self.rows.budget.twin(count, self.rows.kept.nbytes)
+        except ValueError:
+            return []
+        if budget.largest_block < min(self.n, _ROOM * self.state.n_support):
+            return []
+        threads = max(1, self.options.n_threads // count)
+        options = replace(self.options, n_threads=threads, cache_bytes=budget.cache_bytes)
+        return [self._twin(options, budget) for _ in range(count)]
+
+    def _twin(self, options: EngineOptions, budget: Budget) -> Self:
+        twin = copy.copy(self)
+        twin.options, twin.profile = options, Profile()
+        twin.values = self.values.on_threads(options.n_threads)
+        twin.rows = self.rows.twin(twin.values, budget, twin.profile)
+        twin._begin(self.task)
+        return twin
+
+    @contextmanager
+    def lent_to(self, twins: Sequence[Self]) -> Iterator[None]:
+        rows = [twin.rows for twin in twins]
+        self.rows.deal(rows)
+        yield
+        self.rows.merge(rows)
 
     def another(self, task: Task, near: Reached | None = None) -> None:
         self.check_serves(task)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 import numpy as np
@@ -46,6 +47,7 @@ class RowCache:
         self._used = np.zeros(self.capacity, dtype=np.int64)  # when, by the clock below; 0 is an empty slot
         self._clock = 1
         self._touched = 0  # slots that were ever reserved: the first ones
+        self._own: IntArray | None = None  # the only slots that a twin may reserve
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self._sample >= 0))
@@ -75,10 +77,31 @@ class RowCache:
         """Slots for ``count`` new rows: untouched ones, then those of the least recently used samples."""
         if count > self.capacity:
             raise ValueError(f"{count} rows do not fit a cache of {self.capacity} rows.")
+        if self._own is not None:
+            slots, self._own = self._own[:count], self._own[count:]
+            return slots
         free = min(count, self.capacity - self._touched)
         slots = np.concatenate([np.arange(self._touched, self._touched + free), self._evict(count - free)])
         self._touched += free
         return slots
+
+    def room(self, needed: int) -> int:
+        """How many rows can be reserved, if so many that are there must stay."""
+        return self.capacity - needed if self._own is None else len(self._own)
+
+    def twins(self, count: int) -> list[RowCache]:
+        """Caches with the same rows. Each has a part of the empty slots for new ones, and evicts nothing."""
+        twins = [copy.deepcopy(self) for _ in range(count)]
+        for twin, own in zip(twins, np.array_split(np.flatnonzero(self._sample < 0), count), strict=True):
+            twin._own = own
+        return twins
+
+    def adopt(self, twin: RowCache) -> None:
+        """Take over the rows that only a twin has."""
+        new = np.flatnonzero((self._slot < 0) & (twin._slot >= 0))
+        slots = twin._slot[new]
+        self.publish(new, slots)
+        self._touched = max(self._touched, int(slots.max(initial=-1)) + 1)
 
     def publish(self, ids: Sequence[int] | IntArray, slots: IntArray) -> None:
         """Say that the reserved ``slots`` now hold the rows of ``ids``, which were absent."""

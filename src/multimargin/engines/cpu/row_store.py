@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class RowStore:
         missing = np.flatnonzero(slots < 0)
         stay = missing if keep is None else missing[keep[missing]]
         pass_by = missing[:0] if keep is None else missing[~keep[missing]]
-        room, at_once = self.cache.capacity - len(found), self.values.rows_at_once
+        room, at_once = self.cache.room(len(found)), self.values.rows_at_once
         for which in chunks(stay[:room], at_once):
             at = self.cache.reserve(len(which))
             self._fill(ids[which], self.kept, at)
@@ -68,6 +69,33 @@ class RowStore:
             at = np.arange(len(which), dtype=np.int64)
             self._fill(ids[which], self._passing, at)
             yield self._passing, at, which
+
+    @property
+    def holds_all(self) -> bool:
+        """Whether no row that is kept ever leaves."""
+        return self.cache.capacity == self.n or not self.keeps_rows
+
+    def twin(self, values: KernelValues, budget: Budget, profile: Profile) -> RowStore:
+        """The same rows for a fit in another thread, once ``deal`` has been called.
+
+        Until ``merge`` twins do not see each other's new rows. The last bits of a row depend on which rows
+        are computed with it, so results would depend on who is first.
+        """
+        twin = copy.copy(self)
+        twin.values, twin.budget, twin.profile = values, budget, profile
+        twin._passing, twin.computed = self._passing[:0], 0.0
+        return twin
+
+    def deal(self, twins: Sequence[RowStore]) -> None:
+        """Give all twins the rows that are here; this store must not be used before ``merge``."""
+        caches = self.cache.twins(len(twins)) if twins else []
+        for twin, cache in zip(twins, caches, strict=True):
+            twin.cache = cache
+
+    def merge(self, twins: Sequence[RowStore]) -> None:
+        """Take over the rows that twins have computed."""
+        for twin in twins:
+            self.cache.adopt(twin.cache)
 
     def forget(self) -> None:
         """Give the memory of all rows back."""

@@ -105,6 +105,8 @@ class Steps:
     def refresh(self, here: IntArray | None = None) -> None:
         """Recompute G and the dual from alpha; only the rows of the samples ``here`` if given."""
         state, watch, proof = self.state, self.watch, self.proof
+        if here is not None and watch is not None:
+            watch.complete()  # rows of samples that are left out were not looked at
         state.take_scores(self._exact_scores(here), here)
         if here is None:
             proof.saw_all()

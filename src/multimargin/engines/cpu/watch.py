@@ -4,8 +4,9 @@ A sample without weight has a slack: how much the differences of its row of G mu
 Its row is computed again only if the slack is below the change that is to be expected since it was computed
 last, or below the largest violation. The expected change is an estimate: the largest that almost all computed
 rows showed, summed over the rounds. So before the loop may end, all rows are computed (``complete``), and the
-proof does not use them at all. Rows are computed relative to the last exact G, that of a proof or of the
-start: so rounding does not hide what a proof has found.
+proof does not use them at all. Samples that are left out matter to no step: their rows wait for the end.
+Rows are computed relative to the last exact G, that of a proof or of the start: so rounding does not hide
+what a proof has found.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class Watch:
 
     @property
     def is_stale(self) -> bool:
-        """Whether some rows of G are not up to date."""
-        return self._some_stale
+        """Whether the rows of G of some samples that take part are not up to date."""
+        return self._some_stale and bool(self._stale[self.state.part()].any())
 
     def length(self) -> FloatArray:
         """Σ_j |α_jr - α₀_jr| since the last exact G, for every class r."""
@@ -80,15 +81,21 @@ class Watch:
         self._stale[ids] = False
         self._some_stale = len(ids) < self.state.n
 
-    def complete(self) -> bool:
-        """Compute the rows that are not up to date; whether there were any."""
+    def complete(self, all_samples: bool = True) -> bool:
+        """Compute the rows that are not up to date, perhaps only of samples that take part.
+
+        Returns whether there were any.
+        """
         if not self._some_stale:
             return False
-        ids = np.flatnonzero(self._stale)
+        left_out = self.state.task.left_out
+        ids = np.flatnonzero(self._stale if all_samples or left_out is None else self._stale & ~left_out)
+        if not len(ids):
+            return False
         self._compute(ids)
         self._seen[ids] = self._drift
         self._stale[ids] = False
-        self._some_stale = False
+        self._some_stale = bool(self._stale.any())
         return True
 
     def _due(self, W: IntArray, worst: float) -> tuple[IntArray, np.ndarray]:
@@ -105,6 +112,8 @@ class Watch:
         if look:
             self._at_last_look = worst
         due[W] = True if look else ~is_support[W]
+        if self.state.task.left_out is not None:
+            due &= ~self.state.task.left_out
         in_W = np.zeros(self.state.n, dtype=bool)
         in_W[W] = True
         return np.flatnonzero(due), in_W
