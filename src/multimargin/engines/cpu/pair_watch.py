@@ -42,8 +42,8 @@ class PairWatch:
 
     @property
     def is_stale(self) -> bool:
-        """Whether some entries of G are not up to date."""
-        return self._some_stale
+        """Whether some entries of G of samples that take part are not up to date."""
+        return self._some_stale and not bool(self._due[self.state.part()].all())
 
     def length(self) -> FloatArray:
         """Σ_j |α_jr - α₀_jr| since the last exact G, for every class r."""
@@ -83,20 +83,31 @@ class PairWatch:
         """
         self._widen_pool(W)
         point, takes_part = (self.state.alpha, self._exact[0]), self._turn < self._pool
+        if self.state.task.left_out is not None:
+            takes_part &= ~self.state.task.left_out
         self._compute(W, *self._table.find_due(*point, takes_part, self._drift, worst))
         self._some_stale = not self._due.all()
 
-    def complete(self) -> bool:
-        """Compute the entries that are not up to date; whether there were any."""
+    def complete(self, all_samples: bool = True) -> bool:
+        """Compute the entries that are not up to date, perhaps only of samples that take part.
+
+        Returns whether there were any.
+        """
         if not self._some_stale:
             return False
         self._pool = self.state.n
-        np.logical_not(self._due, out=self._due)
-        counts = self._table.find_due(self.state.alpha, self._exact[0], None, 0.0, 0.0)
-        self._compute(np.empty(0, dtype=np.int64), *counts)
-        self._due[:] = True
-        self._some_stale = False
-        return True
+        stale = ~self._due
+        waits = np.zeros_like(stale)
+        left_out = self.state.task.left_out
+        if not all_samples and left_out is not None:
+            waits[left_out] = stale[left_out]
+        self._due[:] = stale & ~waits
+        moved, rows, values = self._table.find_due(self.state.alpha, self._exact[0], None, 0.0, 0.0)
+        if rows:
+            self._compute(np.empty(0, dtype=np.int64), moved, rows, values)
+        self._due[:] = ~waits
+        self._some_stale = bool(waits.any())
+        return rows > 0
 
     def _widen_pool(self, W: IntArray) -> None:
         """Let more samples take part; the first time, the others get a gradient without violation."""
