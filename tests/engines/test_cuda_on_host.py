@@ -42,15 +42,16 @@ def descent(request, tmp_path_factory):
     real, value = request.param
     function = compiled(tmp_path_factory.mktemp("balanced"), real, value)
 
-    def run(K, y, C, most=400):
-        """alpha, G, iterations and the violation that the kernel tells."""
+    def run(K, y, C, most=400, idle=0):
+        """alpha, G, iterations and the violation that the kernel tells; ``idle`` iterations came before."""
         q = len(y)
         wide = -(-q // 16) * 16
         stored = np.zeros((q, wide), dtype=value)
         stored[:, :q] = np.rint(K * 65535) if value == "uint16" else K
         alpha, G = np.zeros(wide, dtype=real), np.zeros(wide, dtype=real)
         G[:q] = -(2.0 * y - 1)
-        costs, diagonal, found = C.astype(real), np.diag(K).astype(real), np.zeros(2)
+        costs, diagonal, found = C.astype(real), np.diag(K).astype(real), np.zeros(4)
+        found[2:] = 1e-20 if idle else 1e30, idle
         labels = y.astype(np.int32)
         pointers = [
             ctypes.c_void_p(a.ctypes.data) for a in (stored, diagonal, labels, costs, alpha, G, found)
@@ -96,3 +97,10 @@ def test_samples_that_are_equal_and_one_that_is_alone(descent):
     alpha, _, _, worst = descent(kernel_matrix("rbf", X, gamma=1.0), y, np.ones(20))
     assert worst <= TOL
     assert abs(alpha.sum()) <= 1e-5 * max(1.0, np.abs(alpha).sum())
+
+
+def test_a_descent_that_does_not_get_on_ends(descent):
+    K, y = problem("usual", 100)
+    _, _, iterations, worst = descent(K, y, np.full(100, 30.0), idle=199)
+    assert iterations == 1
+    assert worst > TOL

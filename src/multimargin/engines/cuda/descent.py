@@ -21,7 +21,8 @@ from .state import MACHINES, DeviceState
 _C_REALS = {"float32": "float", "float64": "double"}
 _C_VALUES = {"uint16": "unsigned short", "float32": "float", "float64": "double"}
 _SLICE_SECONDS = 0.03  # of a run without a look at the clock
-_FIRST_ITERATIONS, _FIRST_BALANCED = 256, 16  # an iteration takes 30 µs, or 0.6 ms
+_FIRST_ITERATIONS = 256
+_SLOWER = 16  # so many times as long takes an iteration of c-svc
 _MOST_CLASSES = 32  # whose changes are added up at a time
 _THREADS = 512
 _MOST_BLOCKS = 256
@@ -97,8 +98,9 @@ class Descent:
         """Descend until no violation is above ``eps``; the steps of single samples, roughly."""
         kernel = self._balanced if self.binary else self._samples
         go, at_once = kernel(block, K, offset, eps)
-        done, most = 0, _FIRST_BALANCED if self.binary else _FIRST_ITERATIONS
-        end = max(_MOST_ITERATIONS, _MOST_SWEEPS * block.q)
+        slower = _SLOWER if self.binary else 1
+        done, most = 0, _FIRST_ITERATIONS // slower
+        end = max(_MOST_ITERATIONS, _MOST_SWEEPS * block.q) // slower
         while done < end:
             start = time.perf_counter()
             iterations, worst = go(most)
@@ -168,7 +170,8 @@ class Descent:
         shared = self._balanced_bytes(each)
         kernel.max_dynamic_shared_size_bytes = shared
         picks = cp.zeros((2 * each * blocks, 4), self.real)
-        products, arrived, told = cp.zeros((2, most), self.real), cp.zeros(1, np.uint32), cp.zeros(2)
+        products, arrived = cp.zeros((2, most), self.real), cp.zeros(1, np.uint32)
+        told = cp.asarray([0.0, 0.0, np.finfo(np.float32).max, 0.0])  # kernels/balanced.cu, found
         # The offset adds the same to all scores as long as the sum stays: this descent does not see it.
         diagonal = (block.diagonal - offset).astype(real)
         one = K, K.shape[1], diagonal, block.y, block.C, np.int32(block.q), block.v, block.G
@@ -178,7 +181,7 @@ class Descent:
             arrived.fill(0)
             arguments = *one, *two, np.float64(eps), np.int32(most), told
             kernel((blocks,), (_THREADS,), arguments, shared_mem=shared)
-            iterations, worst = told.get()
+            iterations, worst = told.get()[:2]
             return int(iterations), float(worst)
 
         return go, 2 * each * blocks

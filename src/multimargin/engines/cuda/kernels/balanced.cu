@@ -12,6 +12,7 @@
 // All points are in the plane sum_i x_i = 0. So L need only bound the curvature there, and that is much smaller than the
 // curvature along (1, ..., 1) if all kernel values are large. Then alpha goes along x as far as is best, and G follows.
 // Each block has its rows of Q in shared memory, and the blocks tell each other their parts of every product Q z.
+// Where rounding keeps the violation from falling, the descent ends after PATIENCE iterations.
 //
 // Compiled with REAL (of alpha and G), VALUE (of K), THREADS, BLOCKS (at most) and EACH.
 #include "gradient.cuh"
@@ -23,9 +24,10 @@ using Value = VALUE;
 using Best = Ranked<Real>;
 
 constexpr int OWN = 2 * EACH, MOST = BLOCKS * OWN, PER_THREAD = (MOST + THREADS - 1) / THREADS;
-constexpr int NEXT = 4, ROWS_AT_ONCE = 8, POWER_STEPS = 12, STEPS = 80, SHIFTS = 40;
+constexpr int NEXT = 4, ROWS_AT_ONCE = 8, POWER_STEPS = 12, STEPS = 80, SHIFTS = 40, PATIENCE = 200;
 constexpr double NOISE = 4 * (sizeof(Real) == 4 ? 1.2e-7 : 2.3e-16);  // of a sum, in units of its terms
 constexpr double SAFETY = 1.1, FLAT = 1e-3;  // of L over its estimate; the least L, in units of K_ii
+constexpr double FALLS = 0.99;  // a violation up to this share of the least one before is progress
 enum Side { UP, DOWN };
 
 // A sample of the subproblem, as its block tells it; all zeros and at = -1 if there is none.
@@ -242,6 +244,8 @@ __device__ __forceinline__ void take(const Problem& p, const Shared& S) {
   p.alpha[i] = a < low + least ? low : a > high - least ? high : a;
 }
 
+// `found` is what a run tells the host, and the next run of the same descent goes on with: iterations, the violation at
+// the end, the least violation so far, and the iterations since it fell.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     descend(const Value* K, long long row, const Real* diagonal, const int* y, const Real* C, int q, Real* alpha, Real* G,
             double margin, int rows, Pick* told, Real* products, unsigned* arrived, double tolerance, int most,
@@ -251,14 +255,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   const Problem p{K, row, diagonal, y, C, alpha, G, (Real)margin};
   const int b = blockIdx.x, first = min(q, b * rows), last = min(q, first + rows);
   Exchange exchange{products, arrived, 0, 0, (int)gridDim.x * OWN};
-  int done = 0;
-  Real worst = Real(0);
+  int done = 0, idle = (int)found[3];
+  Real worst = Real(0), least = (Real)found[2];
   for (;; ++done) {
     Vector g, low, high;
     choose(p, S, first, last, told);
     meet(arrived, exchange.target);
     worst = listen(S, told, exchange.size, g, low, high);
-    if (!(worst > (Real)tolerance) || done >= most) break;
+    if (!(worst > (Real)tolerance) || done >= most || idle >= PATIENCE) break;
+    idle = worst < Real(FALLS) * least ? 0 : idle + 1;
+    least = worst < least ? worst : least;
     __syncthreads();
     load(p, S, exchange.size);
     if (!solve(S, exchange, g, low, high, Real(FLAT) * diagonal[S.at[0]])) break;
@@ -271,7 +277,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     take(p, S);
     __syncthreads();
   }
-  if (b == 0 && threadIdx.x == 0) found[0] = done, found[1] = worst;
+  if (b == 0 && threadIdx.x == 0) found[0] = done, found[1] = worst, found[2] = least, found[3] = idle;
 }
 
 }  // namespace multimargin
