@@ -36,7 +36,7 @@ def data(n, d=40, m=6):
 
 def certified(model, *parts):
     """What a fit found, if it converged."""
-    assert model.status_.name == "CONVERGED", model.status_
+    assert model.status_.converged, model.status_
     return b"".join(part.tobytes() for part in parts), model.dual_objective_, model.duality_gap_
 
 
