@@ -221,7 +221,7 @@ def same(said, free, kind):
     if said[0] != "done" or kind == "address" or said[1] == free[1]:
         return said[:2] == free[:2]
     (one, gap), (other, slack) = ([float(word) for word in words[2:4]] for words in (said, free))
-    return 0 < gap < 2 * slack and abs(one - other) <= gap + slack
+    return 0 < gap < 5 * slack and abs(one - other) <= gap + slack
 
 
 def every_tenth(name, kind, tenths, group=None):

@@ -158,6 +158,14 @@ def by_runtime(path, X):
     return dict(zip(names, session.run(None, {"X": X}), strict=True))
 
 
+def far_from_ties(scores):
+    """Samples whose label does not hang on rounding: two wrong classes of a training sample may be equal."""
+    if scores.ndim == 1:
+        return np.abs(scores) > 1e-4
+    second, first = np.sort(scores, axis=1)[:, -2:].T
+    return first - second > 1e-4
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_onnxruntime_agrees(name, tmp_path):
     pytest.importorskip("onnx", reason="onnx is not installed")
@@ -169,7 +177,9 @@ def test_onnxruntime_agrees(name, tmp_path):
     found = by_runtime(tmp_path / "m.onnx", X)
     scores = model.decision_function(X)
     np.testing.assert_allclose(found["scores"], scores, rtol=1e-5, atol=1e-5 * np.abs(scores).max())
-    np.testing.assert_array_equal(found["label"], model.predict(X))
+    clear = far_from_ties(scores)
+    assert clear.mean() > 0.98
+    np.testing.assert_array_equal(found["label"][clear], model.predict(X)[clear])
     assert ("probabilities" in found) == hasattr(model, "predict_proba")
     if "probabilities" in found:
         np.testing.assert_allclose(found["probabilities"], model.predict_proba(X), atol=1e-5)

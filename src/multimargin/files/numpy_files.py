@@ -73,6 +73,8 @@ def _array(source: Source, file: Any) -> Any:
         if isinstance(file, Path):
             return np.load(file, mmap_mode="r", allow_pickle=False)
         return _checked_array(source, file, len(file.getbuffer()))
+    except MemoryError:
+        raise
     except Exception as error:  # of many kinds, because the header is Python's text of a dict
         raise source.error(f"it is not an array that can be read without executing code ({error})") from error
 
@@ -128,7 +130,7 @@ def read_npz(source: Source, options: ReadOptions) -> Dataset:
         try:
             with zipfile.ZipFile(source.whole()) as archive:
                 X, y, names = _members(source, archive, options.label is False)
-        except MalformedFileError:
+        except (MalformedFileError, MemoryError):
             raise
         except Exception as error:  # of many kinds: zipfile trusts what the file says of itself
             raise source.error(f"the file is damaged or incomplete ({error})") from error
@@ -177,6 +179,8 @@ def _member(source: Source, archive: zipfile.ZipFile, name: str) -> np.ndarray:
         with archive.open(info) as member:
             content = io.BytesIO(member.read())
         return _checked_array(source, content, info.file_size)
+    except MemoryError:
+        raise
     except Exception as error:  # as above
         raise source.error(f"{name} cannot be read without executing code ({error})") from error
 

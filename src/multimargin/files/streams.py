@@ -132,7 +132,8 @@ class Stream:
                 yield np.frombuffer(view[:end], np.uint8)
             kept = total - end
             full = total == len(buffer)
-            if full and (not end or len(buffer) < BLOCK):  # a long line, or a long file
+            pays = full and len(buffer) < BLOCK and _can_double(buffer)  # the file is long
+            if pays or (full and not end):
                 buffer = self._longer(buffer, end)
             else:
                 buffer[:kept] = buffer[end:total]
@@ -141,9 +142,13 @@ class Stream:
 
     def _longer(self, buffer: bytearray, first: int) -> bytearray:
         """A buffer of twice the length with what is in this one from ``first`` on."""
-        if 3 * len(buffer) > available_bytes():
-            raise malformed(self.name, f"a line has more than {len(buffer)} bytes, and memory is short")
+        if not _can_double(buffer):
+            raise malformed(self.name, f"a line has more than {len(buffer)} bytes, a third of the free memory")
         return buffer[first:] + bytearray(len(buffer) + first)
+
+
+def _can_double(buffer: bytearray) -> bool:
+    return 3 * len(buffer) <= available_bytes()
 
 
 class _Raw(io.RawIOBase):
