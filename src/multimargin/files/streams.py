@@ -143,7 +143,8 @@ class Stream:
     def _longer(self, buffer: bytearray, first: int) -> bytearray:
         """A buffer of twice the length with what is in this one from ``first`` on."""
         if not _can_double(buffer):
-            raise malformed(self.name, f"a line has more than {len(buffer)} bytes, a third of the free memory")
+            what = f"a line has more than {len(buffer)} bytes, a third of the free memory"
+            raise malformed(self.name, what)
         return buffer[first:] + bytearray(len(buffer) + first)
 
 

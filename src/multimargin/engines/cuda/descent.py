@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...inner import CoordinateDescent, PairDescent
+from ...inner.base import InnerSolver
 from ...system.typing import IntArray
 from .device import cupy, function, launch, multiprocessors, shared_bytes
 from .samples import padded
@@ -33,6 +35,13 @@ _FIXED_SHARED = 4096
 # Shares of C below which a variable counts as zero: what rounding leaves of one.
 _MARGIN = {"float32": 4e-7, "float64": 1e-15}
 _MOST_ITERATIONS, _MOST_SWEEPS = 20_000, 20  # of a block; as many iterations as so many times its samples
+
+
+def has_device_form(inner: InnerSolver) -> bool:
+    """Whether the solver's result, a block solved to a tolerance, is what the descents here find."""
+    if isinstance(inner, CoordinateDescent):
+        return inner.update != "frank-wolfe"
+    return isinstance(inner, PairDescent)
 
 
 def _next(chunk: int, real: str) -> int:
@@ -56,6 +65,14 @@ class Block(NamedTuple):
     ridge: Any
     y: Any
     C: Any
+
+
+class Moved(NamedTuple):
+    """What a block solver did."""
+
+    steps: int
+    ids: IntArray  # that moved
+    delta: Any  # (k, m) on the device, what was added to their rows of alpha
 
 
 class Descent:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ...inner import Block as HostBlock
-from ...inner import CoordinateDescent, PairDescent
 from ...inner.base import InnerSolver
 from ...inner.block import Aim
 from ...problems.zero_sums import balanced, with_zero_sums
@@ -37,7 +36,7 @@ from ..divergence import check_dual
 from ..solved_costs import SolvedCosts
 from ..turns import in_turns
 from .blocks import Blocks
-from .descent import Descent
+from .descent import Descent, Moved, has_device_form
 from .device import SHARE, cupy, describe, free_bytes
 from .state import DeviceState
 from .values import KernelValues, kernel_values
@@ -46,14 +45,6 @@ from .values import KernelValues, kernel_values
 _BLOCK_SHARE, MOST_SHARE = 2.5, 0.75
 _ADD = 0.5  # of the support vectors: if fewer samples moved, their steps alone are added to the scores
 _TAKEN = 8  # additions in a row before scores are summed anew
-
-
-class Moved(NamedTuple):
-    """What a block solver did."""
-
-    steps: int
-    ids: IntArray  # that moved
-    delta: Any  # (k, m) on the device, what was added to their rows of alpha
 
 
 class CudaEngine(Engine):
@@ -232,7 +223,7 @@ class CudaEngine(Engine):
 
     def _solved(self, W: IntArray, inner: InnerSolver, aim: Aim) -> Moved:
         """Solve the block of ``W``, and take the result over into alpha."""
-        if _has_device_form(inner):
+        if has_device_form(inner):
             return self._descend(W, inner, aim)
         self._on_host.add(inner.name)
         return self._solve_on_host(W, inner, aim)
@@ -406,10 +397,3 @@ class CudaEngine(Engine):
 
     def samples(self, ids: IntArray) -> Data:
         return on_host(self.task.X[ids])
-
-
-def _has_device_form(inner: InnerSolver) -> bool:
-    """Whether the solver's result, a block solved to a tolerance, is what batched greedy descent finds."""
-    if isinstance(inner, CoordinateDescent):
-        return inner.update != "frank-wolfe"
-    return isinstance(inner, PairDescent)

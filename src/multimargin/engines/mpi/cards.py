@@ -21,8 +21,9 @@ from ...inner.block import Aim
 from ...system.team import Team
 from ...system.typing import IntArray
 from ..base import Counts, EngineOptions, Task, needs_all
+from ..cuda.descent import Moved
 from ..cuda.device import cupy
-from ..cuda.engine import CudaEngine, Moved
+from ..cuda.engine import CudaEngine
 from ..cuda.values import EVERYONE, KernelValues
 from .whole import whole_task
 
