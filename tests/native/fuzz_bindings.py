@@ -119,6 +119,8 @@ def damaged(rng, name, value):
         return rng.choice(THREADS)
     if isinstance(value, int):
         return rng.choice((*NUMBERS, value + 1, value - 1))
+    if name == "seconds":  # with infinity and many iterations a sound call has no end
+        return rng.choice((-1.0, 0.0, 0.5, float("nan")))
     if isinstance(value, float):
         return rng.choice(FLOATS)
     if isinstance(value, str):

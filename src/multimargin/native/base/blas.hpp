@@ -2,6 +2,7 @@
 // of scipy.linalg.cython_blas (Fortran calling convention, 32-bit integers).
 #pragma once
 
+#include "base/blas_memory.hpp"
 #include "base/platform.hpp"
 
 namespace multimargin::inline base::blas {
@@ -35,6 +36,7 @@ void gemm(bool transpose_a, bool transpose_b, Index m, Index n, Index k, T alpha
   char op_a = transpose_a ? 'T' : 'N', op_b = transpose_b ? 'T' : 'N';
   int rows = to_int(n), columns = to_int(m), inner = to_int(k);
   int ld_a = to_int(lda), ld_b = to_int(ldb), ld_c = to_int(ldc);
+  const Running running;
   gemm_pointer<T>(&op_b, &op_a, &rows, &columns, &inner, &alpha, const_cast<T*>(b), &ld_b, const_cast<T*>(a), &ld_a,
                   &beta, c, &ld_c);
 }

@@ -16,7 +16,9 @@ namespace multimargin::inline base {
 // feasible. The same look at the clock finds out whether more than `seconds` have passed.
 class Interrupt {
  public:
-  explicit Interrupt(double seconds = std::numeric_limits<double>::infinity()) : seconds_(seconds) {}
+  explicit Interrupt(double seconds = std::numeric_limits<double>::infinity()) : seconds_(seconds) {
+    if (std::isnan(seconds)) throw std::invalid_argument("seconds must be a number: no time is later than NaN");
+  }
 
   // Whether the time was over at the last look.
   bool late() const { return late_; }

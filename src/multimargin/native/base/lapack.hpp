@@ -27,6 +27,7 @@ inline void gram(const double* rows, Index n, Index p, double* H) {
   char half = 'L', transposed = 'T';
   int size = blas::to_int(n), inner = blas::to_int(p), lda = std::max(inner, 1), ldc = std::max(size, 1);
   double one = 1.0, zero = 0.0;
+  const blas::Running running;
   syrk_pointer(&half, &transposed, &size, &inner, &one, const_cast<double*>(rows), &lda, &zero, H, &ldc);
 }
 
@@ -35,6 +36,7 @@ inline void add_outer(const double* rows, Index n, Index p, double* H) {
   char half = 'L', plain = 'N';
   int size = blas::to_int(p), inner = blas::to_int(n), ld = std::max(size, 1);
   double one = 1.0;
+  const blas::Running running;
   syrk_pointer(&half, &plain, &size, &inner, &one, const_cast<double*>(rows), &ld, &one, H, &ld);
 }
 
@@ -42,6 +44,7 @@ inline void add_outer(const double* rows, Index n, Index p, double* H) {
 inline bool factor(double* A, Index n) {
   char half = 'L';
   int size = blas::to_int(n), ld = std::max(size, 1), info = 0;
+  const blas::Running running;
   potrf_pointer(&half, &size, A, &ld, &info);
   return info == 0;
 }
@@ -50,6 +53,7 @@ inline bool factor(double* A, Index n) {
 inline bool invert(double* A, Index n) {
   char half = 'L';
   int size = blas::to_int(n), ld = std::max(size, 1), info = 0;
+  const blas::Running running;
   potri_pointer(&half, &size, A, &ld, &info);
   return info == 0;
 }
@@ -58,6 +62,7 @@ inline bool invert(double* A, Index n) {
 inline void solve(const double* factor, Index n, double* b) {
   char half = 'L';
   int size = blas::to_int(n), ld = std::max(size, 1), one = 1, info = 0;
+  const blas::Running running;
   potrs_pointer(&half, &size, &one, const_cast<double*>(factor), &ld, b, &ld, &info);
 }
 
