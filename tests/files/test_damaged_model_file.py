@@ -218,6 +218,16 @@ def nested(levels):
         (lambda d, a: d["state"].update(n_threads=[1]), "n_threads"),
         (
             lambda d, a: d["state"].update(
+                extra={
+                    "<multimargin object>": "csr_array",
+                    "parts": {"!": "tuple", "items": [[1.0], [0], [0, 10**30]]},
+                    "shape": {"!": "tuple", "items": [1, 1]},
+                }
+            ),
+            "too large",
+        ),
+        (
+            lambda d, a: d["state"].update(
                 extra={"!": "masked", "parts": [{"!": "array", "name": n} for n in list(a)[:2]]}
             ),
             "mask of another shape",

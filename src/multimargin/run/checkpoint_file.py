@@ -20,13 +20,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..system.typing import FloatArray, IntArray
-from .sealed_file import read_sealed, refuse, write_sealed
+from .sealed_file import MADE_UP, read_sealed, refuse, write_sealed
 
 MAGIC = b"multimargin checkpoint\n"
 FORMAT = 1
 _DTYPES = {"rows": "<i8", "coef": "<f8", "bias": "<f8"}  # the arrays, in the order of the file
-# What a header can raise that somebody has made up.
-_ERRORS = (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError, RecursionError)
 _FACTS: dict[str, Any] = {
     "iterations": int,
     "seconds": (int, float),
@@ -69,7 +67,7 @@ def read(path: Path) -> Snapshot:
     try:
         header = json.loads(text)
         is_later = header["format"] > FORMAT
-    except _ERRORS as error:
+    except MADE_UP as error:
         _refuse_header(path, error)
     if is_later:
         refuse(
@@ -80,7 +78,7 @@ def read(path: Path) -> Snapshot:
     try:
         _check_facts(header["facts"], header["problem"])
         found = _arrays(header["arrays"], memoryview(arrays))
-    except _ERRORS as error:
+    except MADE_UP as error:
         _refuse_header(path, error)
     return Snapshot(**found, facts=header["facts"], problem=header["problem"])
 
