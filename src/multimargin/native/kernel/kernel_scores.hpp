@@ -173,7 +173,8 @@ void pair_gradient(const KernelSpec& spec, const Samples& samples, const double*
   }
   parallel_tasks(std::ssize(tasks), worthwhile_threads(n_threads, flops), [&] {
     return [&](Index task) {
-      const auto [r, begin, end] = tasks[task];
+      const auto [of_class, begin, end] = tasks[task];
+      const Index r = of_class;  // Clang before version 16 cannot capture what a declaration takes apart
       const Index* rows = due[r].data() + begin;
       const auto sv = samples.take(support[r].data(), std::ssize(support[r]));
       const auto x = samples.take(rows, end - begin);
