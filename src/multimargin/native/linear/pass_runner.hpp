@@ -17,6 +17,8 @@
 // the other needed eight times the visits.
 #pragma once
 
+#include <mutex>
+
 #include "base/aligned_buffer.hpp"
 #include "base/interrupt.hpp"
 #include "base/spin_barrier.hpp"
@@ -156,13 +158,13 @@ class MachinePasses final : public PassRunner {
     for (auto& shard : shards_) shard->forget_steps();
     std::atomic<Index> stop_at{std::numeric_limits<Index>::max()};
     std::exception_ptr error;
-    std::unique_ptr<SpinBarrier> barrier;
+    std::optional<SpinBarrier> barrier;
+    std::once_flag made;
     gather_team(static_cast<int>(blocks_.size()));
 #pragma omp parallel num_threads(static_cast<int>(blocks_.size()))
     {
       const Index t = omp_get_thread_num(), team = omp_get_num_threads();  // may be fewer than asked for
-#pragma omp single
-      barrier = std::make_unique<SpinBarrier>(static_cast<int>(team));
+      std::call_once(made, [&] { barrier.emplace(static_cast<int>(team)); });
       Index meeting = 0;
       const auto do_and_meet = [&](auto work) {  // returns whether to go on
         try {
