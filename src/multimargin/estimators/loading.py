@@ -13,7 +13,7 @@ from ..files import archive
 from ..files.scaling import KINDS, Scaling
 from ..files.tree import decode
 from ..kernels import CallableKernel, Kernel
-from ..run.sealed_file import MADE_UP
+from ..run.sealed_file import MADE_UP_ERRORS
 from ..selection.calibration import Isotonic, Sigmoid, Temperature
 from .cross_validation import CrossValidation
 from .fold_model import find_scorers
@@ -80,7 +80,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False, check: bool = True
         scaling = _scaling(found["scaling"], model)
     except RecursionError:
         archive.refuse(path, "its content is not that of a model (it is nested too deeply)")
-    except (_MalformedError, *MADE_UP) as error:
+    except (_MalformedError, *MADE_UP_ERRORS) as error:
         archive.refuse(path, f"its content is not that of a model ({str(error).rstrip('.')})")
     return model if scaling is None else scaled_pipeline(scaling, model)
 

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..system.typing import FloatArray, IntArray
-from .sealed_file import MADE_UP, read_sealed, refuse, write_sealed
+from .sealed_file import MADE_UP_ERRORS, read_sealed, refuse, write_sealed
 
 MAGIC = b"multimargin checkpoint\n"
 FORMAT = 1
@@ -67,7 +67,7 @@ def read(path: Path) -> Snapshot:
     try:
         header = json.loads(text)
         is_later = header["format"] > FORMAT
-    except MADE_UP as error:
+    except MADE_UP_ERRORS as error:
         _refuse_header(path, error)
     if is_later:
         refuse(
@@ -78,7 +78,7 @@ def read(path: Path) -> Snapshot:
     try:
         _check_facts(header["facts"], header["problem"])
         found = _arrays(header["arrays"], memoryview(arrays))
-    except MADE_UP as error:
+    except MADE_UP_ERRORS as error:
         _refuse_header(path, error)
     return Snapshot(**found, facts=header["facts"], problem=header["problem"])
 

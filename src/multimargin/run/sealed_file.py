@@ -11,7 +11,7 @@ from ..system.atomic import replacing
 
 _DIGEST = hashlib.sha256().digest_size
 # What content can raise that somebody has made up.
-MADE_UP = (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError, RecursionError)
+MADE_UP_ERRORS = (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError, RecursionError)
 
 
 def write_sealed(path: Path, parts: Sequence[Any]) -> None:

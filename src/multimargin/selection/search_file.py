@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..run.fingerprint import differences
-from ..run.sealed_file import MADE_UP, read_sealed, refuse, write_sealed
+from ..run.sealed_file import MADE_UP_ERRORS, read_sealed, refuse, write_sealed
 from ..system.atomic import prepare
 from ..system.warn import warn_user
 from .column import FACTS, Point
@@ -108,7 +108,7 @@ class SearchFile:
         try:
             header = json.loads(text)
             is_later, theirs = header["format"] > FORMAT, header["problem"]
-        except MADE_UP as error:
+        except MADE_UP_ERRORS as error:
             self._refuse_header(error)
         if is_later:
             refuse(self.path, f"a later version of multimargin wrote it (format {header['format']})")
@@ -122,7 +122,7 @@ class SearchFile:
             arrays = self._arrays(header["arrays"], content)
             for point in points:
                 point.out_of_fold = arrays if point.number == header["best"] else None
-        except MADE_UP as error:
+        except MADE_UP_ERRORS as error:
             self._refuse_header(error)
         return points
 
