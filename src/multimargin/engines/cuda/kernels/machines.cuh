@@ -158,10 +158,10 @@ MM_INLINE Look<T> look(const Sample<machine, T>& s, T K, T margin, Lanes lanes) 
     const T psi = counts ? (g > T(0) ? g : -g) : T(0);
     const T step = smaller(room, psi * inverse), gain = counts ? step * (psi - T(0.5) * bend * step) : T(0);
     found.psi = larger(found.psi, psi);
-    found.gain = Traits<machine>::coupled ? larger(found.gain, gain) : found.gain + gain;
+    found.gain = larger(found.gain, gain);
   }
   found.psi = lanes.max(found.psi);
-  found.gain = Traits<machine>::coupled ? lanes.max(found.gain) : lanes.sum(found.gain);
+  found.gain = lanes.max(found.gain);
   return found;
 }
 
