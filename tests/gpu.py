@@ -1,6 +1,11 @@
 """Whether tests of engine="cuda" can run here."""
 
+import os
+
 from multimargin.engines.cuda.device import cupy
+
+# JAX takes three quarters of a card's memory when it starts, and other tests share the card.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 
 def why_no_gpu():

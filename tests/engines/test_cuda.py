@@ -14,6 +14,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from multimargin import KernelSVC, KernelSVCCV
+from multimargin.engines.cuda.device import memory_errors
 
 NO_GPU = why_no_gpu()
 on_gpu = pytest.mark.skipif(NO_GPU is not None, reason=str(NO_GPU))
@@ -42,6 +43,25 @@ def test_without_a_gpu_the_error_says_what_is_missing():
     X, y = problem(20)
     with pytest.raises((ImportError, RuntimeError), match=r"engine='cuda'.*engine='cpu'"):
         KernelSVC(engine="cuda").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError("Out of memory allocating 512 bytes"),
+        RuntimeError("CUBLAS_STATUS_ALLOC_FAILED"),
+        RuntimeError("cudaErrorMemoryAllocation: out of memory"),
+        RuntimeError("CUDA_ERROR_OUT_OF_MEMORY: out of memory"),
+    ],
+)
+def test_every_sign_of_a_full_card_is_a_memory_error(error):
+    with pytest.raises(MemoryError, match=r"no memory left .*cache_size.*engine='cpu'"), memory_errors():
+        raise error
+
+
+def test_other_errors_of_the_card_stay_what_they_are():
+    with pytest.raises(RuntimeError, match="illegal"), memory_errors():
+        raise RuntimeError("cudaErrorIllegalAddress: an illegal memory access was encountered")
 
 
 def test_import_does_not_import_cupy():
@@ -186,7 +206,7 @@ def test_weights_and_a_warm_start():
 def test_a_time_limit_is_kept():
     X, y = problem(6000, 10)
     model = KernelSVC(C=1e4, gamma=1e-3, engine="cuda", tol=1e-6, time_limit=1.0)
-    KernelSVC(C=1e4, gamma=0.1, engine="cuda").fit(X, y)  # compiles
+    KernelSVC(engine="cuda").fit(X, y)  # compiles
     begin = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -212,6 +232,24 @@ def test_ctrl_c_keeps_the_point():
     assert model.dual_objective_ < 0
     truth = judged(model, X, y, "rbf", C=1e4, gamma=1e-3)
     assert model.duality_gap_ == pytest.approx(truth.gain.sum(), rel=1e-6)
+
+
+@on_gpu
+@pytest.mark.parametrize("estimator", [KernelSVC, KernelSVCCV])
+def test_a_full_card_is_a_memory_error_and_the_next_fit_works(estimator):
+    import cupy
+
+    X, y = problem(2000)
+    pool = cupy.get_default_memory_pool()
+    pool.free_all_blocks()
+    before = pool.get_limit()
+    pool.set_limit(size=pool.total_bytes() + (1 << 20))
+    try:
+        with pytest.raises(MemoryError, match="no memory left"):
+            estimator(engine="cuda").fit(X, y)
+    finally:
+        pool.set_limit(size=before)
+    assert estimator(engine="cuda").fit(X, y).score(X, y) > 0.5
 
 
 @on_gpu

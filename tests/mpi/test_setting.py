@@ -4,6 +4,7 @@ import copy
 import pickle
 import subprocess
 import sys
+from typing import ClassVar
 
 import pytest
 from sklearn.base import clone
@@ -106,14 +107,30 @@ def test_all_ranks_have_the_smallest_cache():
     assert run_ranks(3, lambda team: cache_bytes(50 + team.rank, 1000, team)) == [50 * 10**6] * 3
 
 
-def test_an_error_on_one_rank_is_raised_on_all():
+class StatusError(RuntimeError):
+    """As libraries of GPUs have it: made of a number, and not of a message."""
+
+    NAMES: ClassVar[dict[int, str]] = {3: "ALLOC_FAILED"}
+
+    def __init__(self, status):
+        super().__init__(self.NAMES[status])
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "match"),
+    [
+        (KeyError("no such column"), KeyError, r"no such column.* \(on rank 2\)"),
+        (StatusError(3), RuntimeError, r"StatusError: ALLOC_FAILED \(on rank 2\)"),
+    ],
+)
+def test_an_error_on_one_rank_is_raised_on_all(error, kind, match):
     def work(team):
         def fail():
             if team.rank == 2:
-                raise KeyError("no such column")
+                raise error
             return team.rank
 
-        with pytest.raises(KeyError, match=r"no such column.* \(on rank 2\)"):
+        with pytest.raises(kind, match=match):
             team.attempt(fail)
         return team.attempt(lambda: team.rank)
 

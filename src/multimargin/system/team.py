@@ -143,7 +143,7 @@ def _error_of(rank: int, kind: type[Exception], message: str) -> Exception:
     text = f"{message} (on rank {rank})"
     try:
         return kind(text)
-    except TypeError:
+    except Exception:  # the constructor wants something else than a message, and may say so by any error
         return RuntimeError(f"{kind.__name__}: {text}")
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,8 @@ SHARE = 0.8  # of the free memory of the device, for cache_size="auto"
 _SOURCES = Path(__file__).parent / "kernels"
 _HALF_RATE = 4  # a device whose float64 is at most so many times slower computes products in float64
 _RATIO = 87  # cudaDevAttrSingleToDoublePrecisionPerfRatio
+# What messages of CUDA's libraries have if the device has no memory left.
+_NO_MEMORY = "out of memory", "MemoryAllocation", "OUT_OF_MEMORY", "ALLOC_FAILED"
 
 
 @cache
@@ -47,6 +51,20 @@ def free_bytes() -> int:
     """Bytes that can be allocated on the device: free ones, and those that CuPy holds unused."""
     cp = cupy()
     return int(cp.cuda.runtime.memGetInfo()[0]) + int(cp.get_default_memory_pool().free_bytes())
+
+
+@contextmanager
+def memory_errors() -> Iterator[None]:
+    """MemoryError, with advice, for every error that says that the device has no memory left."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:  # CuPy's errors of CUDA and its libraries are RuntimeErrors
+        if not isinstance(error, MemoryError) and not any(sign in str(error) for sign in _NO_MEMORY):
+            raise
+        raise MemoryError(
+            f"The GPU has no memory left ({error}). Give back what other arrays and programs hold there, "
+            "give a smaller cache_size, or use engine='cpu'."
+        ) from error
 
 
 @cache

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,7 +38,7 @@ from ..solved_costs import SolvedCosts
 from ..turns import in_turns
 from .blocks import Blocks
 from .descent import Descent, Moved, has_device_form
-from .device import SHARE, cupy, describe, free_bytes
+from .device import SHARE, cupy, describe, free_bytes, memory_errors
 from .state import DeviceState
 from .values import KernelValues, kernel_values
 
@@ -59,6 +60,7 @@ class CudaEngine(Engine):
 
     name: ClassVar[str] = "cuda"
 
+    @memory_errors()
     def __init__(self, task: Task, options: EngineOptions, team: Team = SOLO) -> None:
         cupy()
         self.options, self.problem, self.team = options, task.problem, team
@@ -122,8 +124,10 @@ class CudaEngine(Engine):
     def total_cost(self) -> float:
         return self.costs.total
 
-    def running(self) -> AbstractContextManager[Any]:
-        return blas_threads(self.options.n_threads)
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        with memory_errors(), blas_threads(self.options.n_threads):
+            yield
 
     # -- look ----------------------------------------------------------------------------------------
     @timed("selection")
@@ -294,17 +298,13 @@ class CudaEngine(Engine):
             try:
                 steps = inner.solve(self.problem, block, eps, self._rng)
             except KeyboardInterrupt:
-                self._write(W, block.alpha)
+                self.state.write(W, block.alpha)
                 self.state.lose()
                 raise
         delta = block.alpha - rows.alpha
         moved = np.flatnonzero(delta.any(axis=1))
-        self._write(W, block.alpha)
+        self.state.write(W, block.alpha)
         return Moved(steps, W[moved], cupy().asarray(np.ascontiguousarray(delta[moved])))
-
-    def _write(self, W: IntArray, alpha: FloatArray) -> None:
-        cp = cupy()
-        self.state.alpha[:, cp.asarray(W)] = cp.asarray(np.ascontiguousarray(alpha.T))
 
     def leap(self, tol: float) -> bool:
         return False

@@ -12,7 +12,7 @@ from ...system.typing import FloatArray, IntArray
 from ..base import Task
 from ..lasting import Lasting
 from .blocks import Blocks, largest_whole
-from .device import cupy
+from .device import cupy, memory_errors
 from .engine import MOST_SHARE, CudaEngine
 
 
@@ -41,6 +41,7 @@ class LastingCudaEngine(CudaEngine, Lasting):
         most = largest_whole(share, self.options.cache_bytes, self._value_dtype().itemsize)
         return Blocks(self.values, np.arange(self.n) if self.n <= most else None)
 
+    @memory_errors()
     def another(self, task: Task, near: DeviceReached | None = None) -> None:
         self.check_serves(task)
         self.profile = Profile()

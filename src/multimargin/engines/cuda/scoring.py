@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from ...kernels import Kernel
 from ...system.device_data import DeviceData
 from ...system.typing import Data, FloatArray
-from .device import cupy
+from .device import cupy, memory_errors
 from .resident import Resident, resident
 from .samples import DeviceSamples, Form
 from .values import Tiles
@@ -23,6 +23,7 @@ _MATRIX_ROWS = 1 << 14  # of new kernel values at a time
 class DeviceScorer:
     """Σ_i K(x, sv_i) coef_i for new data, with the support vectors kept on the device."""
 
+    @memory_errors()
     def __init__(self, kernel: Kernel, support: Any, coef: FloatArray) -> None:
         self._kernel = kernel
         self._coef = cupy().asarray(np.ascontiguousarray(coef))
@@ -30,6 +31,7 @@ class DeviceScorer:
         self._form = None if kernel.pairwise or not len(coef) else Form.plan(kernel, self._support)
         self._laid_out: dict[bool, DeviceSamples] = {}
 
+    @memory_errors()
     def __call__(self, X: Data) -> Any:
         """The scores, (rows of X, columns of coef): on the device if X is, else on the host."""
         there, shape = isinstance(X, DeviceData), (X.shape[0], self._coef.shape[1])

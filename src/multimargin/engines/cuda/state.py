@@ -100,6 +100,11 @@ class DeviceState:
         self.alpha = cupy().asarray(np.ascontiguousarray(alpha.T, dtype=np.float64))
         self.lose()
 
+    def write(self, ids: IntArray, alpha: FloatArray) -> None:
+        """Rows of alpha from the host; G is as it was."""
+        cp = cupy()
+        self.alpha[:, cp.asarray(ids)] = cp.asarray(np.ascontiguousarray(alpha.T))
+
     def lose(self) -> None:
         """Alpha has changed, and G no longer belongs to it."""
         self.is_exact, self._support = False, None

@@ -22,7 +22,7 @@ from ...system.team import Team
 from ...system.typing import IntArray
 from ..base import Counts, EngineOptions, Task, needs_all
 from ..cuda.descent import Moved
-from ..cuda.device import cupy
+from ..cuda.device import cupy, memory_errors
 from ..cuda.engine import CudaEngine
 from ..cuda.values import EVERYONE, KernelValues
 from .whole import whole_task
@@ -51,8 +51,7 @@ class CardsEngine(CudaEngine):
             steps, ids, delta, alpha = self.agree(sent)
         if made is not None:
             return made
-        at = cupy().asarray(ids)
-        self.state.alpha[:, at] = cupy().asarray(np.ascontiguousarray(alpha.T))
+        self.state.write(ids, alpha)
         self.state.lose()
         return Moved(steps, ids, cupy().asarray(delta))
 
@@ -81,6 +80,7 @@ class SharedScores(KernelValues):
         return cupy().ascontiguousarray(cupy().asarray(self._team.join(mine, self._counts)[part]).T)
 
 
+@memory_errors()
 def use_card(team: Team) -> None:
     """Let this process use a card of its own, if its host has one for each rank; else ranks share cards."""
     rank_here, _ = _ranks_here(team)

@@ -1,0 +1,72 @@
+"""Small fits with engine="cuda" under compute-sanitizer: wrong addresses, races, wrong barriers.
+
+    python .ci/sanitize_gpu.py                # memcheck, racecheck and synccheck
+    python .ci/sanitize_gpu.py racecheck
+
+Needs a GPU and CUDA's compute-sanitizer on PATH. Each tool runs all machines, in float32 and float64, and a
+prediction. The fits are small, because racecheck makes a kernel some hundred times slower.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+import warnings
+
+TOOLS = ("memcheck", "racecheck", "synccheck")
+MACHINES = ("crammer-singer", "weston-watkins", "lee-lin-wahba", "msvm2", "one-vs-rest", "c-svc")
+ROWS, CLASSES, ENTRIES = 64, 3, 5
+SECONDS = 500  # of a tool
+
+
+def fit_all():
+    import numpy as np
+    from sklearn.exceptions import ConvergenceWarning
+
+    from multimargin import KernelSVC
+
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    rng = np.random.default_rng(0)
+    for machine in MACHINES:
+        m = 2 if machine == "c-svc" else CLASSES
+        y = np.arange(ROWS) % m
+        X = rng.normal(size=(ROWS, ENTRIES)) + rng.normal(size=(m, ENTRIES))[y]
+        for dtype in ("float32", "float64"):
+            begin = time.perf_counter()
+            model = KernelSVC(machine, engine="cuda", dtype=dtype, tol=1e-2).fit(X, y)
+            model.predict(X)
+            facts = model.trace_.info["iterations"], model.violation_
+            print(machine, dtype, *facts, f"{time.perf_counter() - begin:.1f} s", flush=True)
+
+
+def under(tool):
+    """Whether the fits end, and the tool has nothing to report."""
+    print(f"== {tool}", flush=True)
+    fits = sys.executable, __file__, "--fits"
+    command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", *fits]
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    try:
+        done = subprocess.run(command, **output, timeout=SECONDS)
+    except subprocess.TimeoutExpired as late:
+        print((late.stdout or b"").decode(), f"did not end in {SECONDS} s", sep="\n")
+        return False
+    print(done.stdout)
+    summary = re.search(r"(?:ERROR|RACECHECK) SUMMARY: (.*)", done.stdout)
+    clean = done.returncode == 0 and summary is not None and summary[1].startswith("0 ")
+    print(f"{tool}: {summary[1] if summary else 'no summary'}; exit code {done.returncode}", flush=True)
+    return clean
+
+
+def main():
+    if sys.argv[1:] == ["--fits"]:
+        fit_all()
+        return 0
+    if shutil.which("compute-sanitizer") is None:
+        raise SystemExit("compute-sanitizer is not on PATH: it comes with the CUDA toolkit")
+    reports = [under(tool) for tool in sys.argv[1:] or TOOLS]
+    return 0 if all(reports) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
