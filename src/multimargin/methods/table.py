@@ -93,8 +93,14 @@ _WHOLE = Decomposition(
     inner_floor=0.9,
     polish=100,
 )
-PLACES: dict[tuple[str, str], Decomposition] = {("auto", "cuda"): _WHOLE}
-_BALANCED_PLACES = {("auto", "cuda"): replace(_WHOLE, inner=PairDescent())}
+PLACES: dict[tuple[str, str, str], Decomposition] = {
+    ("auto", "cuda", "crammer-singer"): replace(_WHOLE, leap=True),
+    ("auto", "cuda", "weston-watkins"): replace(_WHOLE, leap=True),
+    ("auto", "cuda", "lee-lin-wahba"): _WHOLE,
+    ("auto", "cuda", "msvm2"): _WHOLE,
+    ("auto", "cuda", "one-vs-rest"): replace(_WHOLE, leap=True),
+    ("auto", "cuda", "c-svc"): replace(_WHOLE, inner=PairDescent()),
+}
 
 # The same for a free bias, if a method has steps of its own for it instead of the proximal scheme. Its
 # linear programs cost little more for 50 samples than for 10.
@@ -114,8 +120,8 @@ def find_method(
     if isinstance(solver, Decomposition):
         method = solver
     elif solver in METHODS:
-        places = _BALANCED_PLACES if PROBLEMS[machine].balanced else PLACES
-        method = places.get((solver, place)) or VARIANTS.get((solver, machine), METHODS[solver])
+        variant = VARIANTS.get((solver, machine), METHODS[solver])
+        method = PLACES.get((solver, place, machine), variant)
         method = FREE_BIAS.get(solver, method) if free_bias else method
     else:
         raise ValueError(

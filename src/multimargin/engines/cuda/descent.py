@@ -80,7 +80,7 @@ class Descent:
 
     def __init__(self, state: DeviceState, real: str) -> None:
         self.state, self.real = state, real
-        self.iterations = 0
+        self.iterations, self.crept = 0, False
         self.machine, self.binary = MACHINES[state.problem.name], state.problem.balanced
 
     def gather(self, W: IntArray) -> Block:
@@ -111,13 +111,18 @@ class Descent:
     def _state_function(self, name: str) -> Any:
         return function("state.cu", name, MACHINE=self.machine, REAL=_C_REALS[self.real])
 
-    def run(self, block: Block, K: Any, offset: float, eps: float, late: Callable[[], bool]) -> int:
-        """Descend until no violation is above ``eps``; the steps of single samples, roughly."""
+    def run(
+        self, block: Block, K: Any, offset: float, eps: float, late: Callable[[], bool], pause: float
+    ) -> int:
+        """Descend until no violation is above ``eps``; the steps of single samples, roughly.
+
+        After about ``pause`` iterations, or as many as a block may take, it ends anyway, and has ``crept``.
+        """
         kernel = self._balanced if self.binary else self._samples
         go, at_once = kernel(block, K, offset, eps)
         slower = _SLOWER if self.binary else 1
         done, most = 0, _FIRST_ITERATIONS // slower
-        end = max(_MOST_ITERATIONS, _MOST_SWEEPS * block.q) // slower
+        end = min(max(_MOST_ITERATIONS, _MOST_SWEEPS * block.q) // slower, max(pause, most))
         while done < end:
             start = time.perf_counter()
             iterations, worst = go(most)
@@ -126,7 +131,7 @@ class Descent:
                 break
             seconds = time.perf_counter() - start
             most = int(min(4 * most, max(1, most * _SLICE_SECONDS / max(seconds, 1e-6))))
-        self.iterations = done
+        self.iterations, self.crept = done, done >= end and worst > eps
         return done * at_once
 
     def _grid(self, q: int) -> tuple[int, int]:

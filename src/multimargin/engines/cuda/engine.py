@@ -39,6 +39,7 @@ from ..turns import in_turns
 from .blocks import Blocks
 from .descent import Descent, Moved, has_device_form
 from .device import SHARE, cupy, describe, free_bytes, memory_errors
+from .leap import DeviceLeap
 from .state import DeviceState
 from .values import KernelValues, kernel_values
 
@@ -85,7 +86,7 @@ class CudaEngine(Engine):
         """Make all that belongs to one fit; ``scores`` as in ``DeviceState``."""
         self.task = task
         self._rng = np.random.default_rng(self.options.seed)
-        self._since_sum, self._iterations = 0, 0
+        self._since_sum, self._iterations, self._creeps = 0, 0, False
         self._on_host: set[str] = set()
         with self.profile.phase("memory"):
             self.diagonal = exact_diagonal(task, self._own_diagonal)
@@ -93,6 +94,7 @@ class CudaEngine(Engine):
         with self.profile.phase("gradient"):
             self.state = DeviceState(task, self.values, self.diagonal, self.costs, self.team, scores)
         check_dual(task, self.state.dual, self.costs.asked_total)
+        self._leap = DeviceLeap(self.state, self.diagonal, self.options.leap and self.team.size == 1)
 
     def _make_values(self) -> KernelValues:
         return kernel_values(self.task)
@@ -143,7 +145,11 @@ class CudaEngine(Engine):
         seen: bool = False,
     ) -> Selection:
         cp, facts, every = cupy(), self.state.facts, among in ("all", "near")
-        left = facts.psi / self.problem.kappa if stop == "psi" else self._closeness(facts.psi, facts.gain)
+        left = (
+            facts.psi / self.problem.kappa
+            if stop == "psi"
+            else self._closeness(facts.psi, facts.gain, self.state.C)
+        )
         score = facts.psi if rank == "psi" else facts.gain
         able = (left > above) & (score > 0)
         if not every:
@@ -159,11 +165,11 @@ class CudaEngine(Engine):
         largest = 0.0 if math.isinf(violation) else float(violation)
         return self.agree(Selection(chosen, largest, float(gap) if every else math.nan, int(count)))
 
-    def _closeness(self, psi: Any, gain: Any) -> Any:
+    def _closeness(self, psi: Any, gain: Any, C: Any) -> Any:
         """``Problem.closeness`` on the device."""
         if self.problem.name == "msvm2":
             return psi / self.problem.kappa
-        return gain / (self.problem.gap_scale * self.state.C)
+        return gain / (self.problem.gap_scale * C)
 
     def support(self, reach: float = math.inf) -> IntArray:
         ids = self.state.support
@@ -254,14 +260,14 @@ class CudaEngine(Engine):
         descent = Descent(self.state, "float32" if self._single else "float64")
         with self.profile.phase("inner"):
             block = descent.gather(W)
-            before = block.v.copy()
+            before, pause = block.v.copy(), self._leap.iterations_left(self._iterations)
             try:
-                steps = descent.run(block, K, self.offset, eps, self._late)
+                steps = descent.run(block, K, self.offset, eps, self._late, pause)
             except KeyboardInterrupt:
                 descent.scatter(block, before)
                 self.state.lose()
                 raise
-            self._iterations += descent.iterations
+            self._iterations, self._creeps = self._iterations + descent.iterations, descent.crept
             return Moved(steps, *descent.scatter(block, before))
 
     @staticmethod
@@ -306,8 +312,9 @@ class CudaEngine(Engine):
         self.state.write(W, block.alpha)
         return Moved(steps, W[moved], cupy().asarray(np.ascontiguousarray(delta[moved])))
 
+    @timed("leap")
     def leap(self, tol: float) -> bool:
-        return False
+        return self._leap.take(tol, self._iterations, self._creeps, self._late)
 
     def promote(self, drift: float = 0.0) -> bool:
         if drift > 0 or self.options.dtype != "auto" or not self._single:
@@ -371,11 +378,7 @@ class CudaEngine(Engine):
         solved, asked = state.facts, state.asked_facts
         psi = cp.maximum(asked.psi, solved.psi)  # with the stricter share near zero
         gain = asked.gain
-        closeness = (
-            psi / self.problem.kappa
-            if self.problem.name == "msvm2"
-            else gain / (self.problem.gap_scale * state.asked)
-        )
+        closeness = self._closeness(psi, gain, state.asked)
         violation, close, loss, gap = cp.stack(
             [psi.max(), closeness.max(), asked.loss.sum(), gain.sum()]
         ).get()
