@@ -1,4 +1,4 @@
-"""Leaps of engine="cuda": the host's part against a stand-in for the device, fits on a GPU against the oracle."""
+"""Leaps of engine="cuda": on the host with a stand-in for the device, on a GPU against the oracle."""
 
 import math
 

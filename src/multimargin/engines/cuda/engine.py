@@ -145,11 +145,7 @@ class CudaEngine(Engine):
         seen: bool = False,
     ) -> Selection:
         cp, facts, every = cupy(), self.state.facts, among in ("all", "near")
-        left = (
-            facts.psi / self.problem.kappa
-            if stop == "psi"
-            else self._closeness(facts.psi, facts.gain, self.state.C)
-        )
+        left = self._excess(stop, facts.psi, facts.gain, self.state.C)
         score = facts.psi if rank == "psi" else facts.gain
         able = (left > above) & (score > 0)
         if not every:
@@ -165,9 +161,9 @@ class CudaEngine(Engine):
         largest = 0.0 if math.isinf(violation) else float(violation)
         return self.agree(Selection(chosen, largest, float(gap) if every else math.nan, int(count)))
 
-    def _closeness(self, psi: Any, gain: Any, C: Any) -> Any:
-        """``Problem.closeness`` on the device."""
-        if self.problem.name == "msvm2":
+    def _excess(self, stop: str, psi: Any, gain: Any, C: Any) -> Any:
+        """What ``stop`` bounds by the tolerance, per sample: psi, or ``Problem.closeness``."""
+        if stop == "psi" or self.problem.name == "msvm2":
             return psi / self.problem.kappa
         return gain / (self.problem.gap_scale * C)
 
@@ -378,7 +374,7 @@ class CudaEngine(Engine):
         solved, asked = state.facts, state.asked_facts
         psi = cp.maximum(asked.psi, solved.psi)  # with the stricter share near zero
         gain = asked.gain
-        closeness = self._closeness(psi, gain, state.asked)
+        closeness = self._excess("gain", psi, gain, state.asked)
         violation, close, loss, gap = cp.stack(
             [psi.max(), closeness.max(), asked.loss.sum(), gain.sum()]
         ).get()

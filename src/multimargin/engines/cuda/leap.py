@@ -15,6 +15,7 @@ from ...problems.base import DualRows
 from ...system.memory import cache_bytes
 from ...system.shard import Shard
 from ...system.team import SOLO, Team
+from ...system.threads import blas_threads
 from ...system.typing import FloatArray, IntArray
 from ..base import Selection
 from ..cpu.leap import Leap, Means
@@ -95,7 +96,8 @@ class DeviceLeap:
         means = Means(work, creeps, memory, point.columns, point.move, late)
         if not self._leap.is_due(tol, means):
             return False
-        try:
-            return self._leap.take(tol, means)
-        finally:
-            point.restore()
+        with blas_threads(1):  # Newton's systems have threads of their own, and thin products gain by none
+            try:
+                return self._leap.take(tol, means)
+            finally:
+                point.restore()
