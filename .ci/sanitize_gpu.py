@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import warnings
+from dataclasses import replace
 
 TOOLS = ("memcheck", "racecheck", "synccheck")
 MACHINES = ("crammer-singer", "weston-watkins", "lee-lin-wahba", "msvm2", "one-vs-rest", "c-svc")
@@ -28,6 +29,7 @@ def fit_all(rows, tol):
     from sklearn.exceptions import ConvergenceWarning
 
     from multimargin import KernelSVC
+    from multimargin.methods import find_method
 
     warnings.simplefilter("ignore", ConvergenceWarning)
     rng = np.random.default_rng(0)
@@ -37,7 +39,8 @@ def fit_all(rows, tol):
         X = rng.normal(size=(rows, ENTRIES)) + rng.normal(size=(m, ENTRIES))[y]
         for dtype in ("float32", "float64"):
             begin = time.perf_counter()
-            model = KernelSVC(machine, engine="cuda", dtype=dtype, tol=tol).fit(X, y)
+            solver = replace(find_method("auto", "auto", machine, place="cuda"), polish=0)
+            model = KernelSVC(machine, solver=solver, engine="cuda", dtype=dtype, tol=tol).fit(X, y)
             model.predict(X)
             facts = model.trace_.info["iterations"], model.violation_
             print(machine, dtype, *facts, f"{time.perf_counter() - begin:.1f} s", flush=True)
