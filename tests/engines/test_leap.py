@@ -11,6 +11,7 @@ from oracle import kernel_matrix
 from multimargin import KernelSVC
 from multimargin.engines import CpuEngine, EngineOptions
 from multimargin.engines.base import Task
+from multimargin.engines.cpu import leap as leap_module
 from multimargin.engines.cpu.leap import Leap
 from multimargin.engines.cpu.near_point import NearPoint
 from multimargin.engines.cpu.pivoted_cholesky import PivotedCholesky
@@ -102,6 +103,18 @@ def test_leap_comes_first_if_the_rank_is_very_low():
     assert not engine_of(X, y, gamma=4.0).leap(1e-3)  # of high rank: after four columns that is clear
     assert not engine_of(X, y, C=1e-3, gamma=2.0**-10).leap(1e-3)  # descent is fast
     assert not engine_of(X[:2000], y[:2000], gamma=2.0**-10).leap(1e-3)  # small
+
+
+def test_leap_that_comes_first_takes_columns_as_if_most_samples_were_undecided(monkeypatch):
+    """Then a Newton step has an unknown per column and class, so columns that nobody needs are dear."""
+    X, y = wide(2200, m=26, d=8)
+    ranks = {}
+    for share in (0.2, leap_module._UNDECIDED_FAR):
+        monkeypatch.setattr(leap_module, "_UNDECIDED_FAR", share)
+        e = engine_of(X, y, C=0.25, gamma=0.003)
+        monkeypatch.setattr(Leap, "take", lambda leap, *_: ranks.setdefault(len(ranks), leap._rank))
+        e.leap(1e-3)
+    assert 2 * ranks[1] < ranks[0]
 
 
 def test_leap_does_not_come_first_from_a_given_start():
