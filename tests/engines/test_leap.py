@@ -124,6 +124,15 @@ def test_leap_does_not_come_first_from_a_given_start():
     assert not CpuEngine(replace(e.task, start=start), e.options).leap(1e-3)
 
 
+def test_leap_of_many_samples_is_dear_unless_the_rank_is_low():
+    X, y = wide(2100)
+    leap = engine_of(X, y)._leap
+    assert leap._price(120) < leap.work(120)
+    assert leap._price(130) > 2 * leap.work(130)
+    few = engine_of(X[:2000], y[:2000])._leap
+    assert few._price(130) < few.work(130)
+
+
 def test_near_point_is_exact_for_a_kernel_of_its_rank():
     X, y = wide()
     e = engine_of(X, y, kernel="linear")

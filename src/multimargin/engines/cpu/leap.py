@@ -37,6 +37,7 @@ _MOST_FAILURES = 4
 _UNDECIDED, _ENTRIES = 0.2, 2.2
 _UNDECIDED_FAR = 0.7  # the same of the first models of a leap that comes before descent
 _LOW_RANK, _EARLY = 0.4, 0.25  # of the samples; of the work of a leap if the rank is far below that
+_HIGHER_RANK, _DEAR = 0.06, 2.0  # of many samples; of the work of a leap if the rank is above that
 _LOWEST = 0.01  # of the samples: a kernel of such a rank is hard for descent
 _DESCENT = 200.0  # units per pair of samples that descent usually takes then, or more
 _FIRST = 0.75  # the same of the first look at the kernel, if a descent is cut short for it
@@ -237,11 +238,14 @@ class Leap:
     def _price(self, rank: float) -> float:
         """The work after which a leap is taken: less than its own, if the rank is low.
 
-        Descent is slowest then, and models fail least. But near the end it would soon be done.
+        Descent is slowest then, and models fail least. But near the end it would soon be done. If the samples
+        are many, descent usually ends in the time of a leap unless the rank is low.
         """
         whole = self.work(rank) + self._factor_work(self._factor.rank, rank)
         if self._is_hard(rank) and whole <= _DESCENT * self.shard.n**2:
             return 0.0
+        if self.shard.n > WHOLE_SAMPLES and rank > _HIGHER_RANK * self.shard.n:
+            return _DEAR * whole
         return whole * float(np.clip(rank / (_LOW_RANK * self.shard.n), self._least_price, 1.0))
 
     def _is_hard(self, rank: float) -> bool:
