@@ -11,6 +11,7 @@ from oracle import kernel_matrix
 from multimargin import KernelSVC
 from multimargin.engines import CpuEngine, EngineOptions
 from multimargin.engines.base import Task
+from multimargin.engines.cpu import leap as leap_module
 from multimargin.engines.cpu.leap import Leap
 from multimargin.engines.cpu.near_point import NearPoint
 from multimargin.engines.cpu.pivoted_cholesky import PivotedCholesky
@@ -104,11 +105,32 @@ def test_leap_comes_first_if_the_rank_is_very_low():
     assert not engine_of(X[:2000], y[:2000], gamma=2.0**-10).leap(1e-3)  # small
 
 
+def test_leap_that_comes_first_takes_columns_as_if_most_samples_were_undecided(monkeypatch):
+    """Then a Newton step has an unknown per column and class, so columns that nobody needs are dear."""
+    X, y = wide(2200, m=26, d=8)
+    ranks = {}
+    for share in (0.2, leap_module._UNDECIDED_FAR):
+        monkeypatch.setattr(leap_module, "_UNDECIDED_FAR", share)
+        e = engine_of(X, y, C=0.25, gamma=0.003)
+        monkeypatch.setattr(Leap, "take", lambda leap, *_: ranks.setdefault(len(ranks), leap._rank))
+        e.leap(1e-3)
+    assert 2 * ranks[1] < ranks[0]
+
+
 def test_leap_does_not_come_first_from_a_given_start():
     X, y = wide(2100)
     e = engine_of(X, y, gamma=2.0**-10)
     start = np.arange(2), 0.1 * (np.eye(6)[y[:2]] - 1 / 6)
     assert not CpuEngine(replace(e.task, start=start), e.options).leap(1e-3)
+
+
+def test_leap_of_many_samples_is_dear_unless_the_rank_is_low():
+    X, y = wide(2100)
+    leap = engine_of(X, y)._leap
+    assert leap._price(120) < leap.work(120)
+    assert leap._price(130) > 2 * leap.work(130)
+    few = engine_of(X[:2000], y[:2000])._leap
+    assert few._price(130) < few.work(130)
 
 
 def test_near_point_is_exact_for_a_kernel_of_its_rank():

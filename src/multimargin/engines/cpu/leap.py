@@ -35,7 +35,9 @@ _STEADY = 0.5  # of the violation before: it must fall by that, or the factor is
 _MOST_FAILURES = 4
 # Newton's method usually works on about so many of the samples, and on so many entries of each.
 _UNDECIDED, _ENTRIES = 0.2, 2.2
+_UNDECIDED_FAR = 0.7  # the same of the first models of a leap that comes before descent
 _LOW_RANK, _EARLY = 0.4, 0.25  # of the samples; of the work of a leap if the rank is far below that
+_HIGHER_RANK, _DEAR = 0.06, 2.0  # of many samples; of the work of a leap if the rank is above that
 _LOWEST = 0.01  # of the samples: a kernel of such a rank is hard for descent
 _DESCENT = 200.0  # units per pair of samples that descent usually takes then, or more
 _FIRST = 0.75  # the same of the first look at the kernel, if a descent is cut short for it
@@ -151,11 +153,16 @@ class Leap:
         return min(most, share * self._factor.start)
 
     def _take_free_columns(self, rest: float, memory: int, columns: Columns) -> None:
-        """Give models more columns, down to ``rest``, as far as a leap takes hardly longer for that."""
+        """Give models more columns, down to ``rest``, as far as a leap takes hardly longer for that.
+
+        Before descent most samples are undecided: then a Newton step soon takes longer with more columns.
+        """
         factor, rank = self._factor, self._rank
-        most = (1.0 + _FREE) * self.work(rank)
+        undecided = _UNDECIDED_FAR if self._at_once else self._undecided
+        most = (1.0 + _FREE) * self.work(rank, undecided)
         while factor.left > rest and not factor.done and self._fits(factor.rank + AT_ONCE, memory):
-            if self.work(factor.rank + 1) + self._factor_work(rank, factor.rank + 1) > most:
+            longer = factor.rank + 1
+            if self.work(longer, undecided) + self._factor_work(rank, longer) > most:
                 break
             factor.grow(columns, rest)
             self._rank = factor.rank
@@ -231,11 +238,14 @@ class Leap:
     def _price(self, rank: float) -> float:
         """The work after which a leap is taken: less than its own, if the rank is low.
 
-        Descent is slowest then, and models fail least. But near the end it would soon be done.
+        Descent is slowest then, and models fail least. But near the end it would soon be done. If the samples
+        are many, descent usually ends in the time of a leap unless the rank is low.
         """
         whole = self.work(rank) + self._factor_work(self._factor.rank, rank)
         if self._is_hard(rank) and whole <= _DESCENT * self.shard.n**2:
             return 0.0
+        if self.shard.n > WHOLE_SAMPLES and rank > _HIGHER_RANK * self.shard.n:
+            return _DEAR * whole
         return whole * float(np.clip(rank / (_LOW_RANK * self.shard.n), self._least_price, 1.0))
 
     def _is_hard(self, rank: float) -> bool:
@@ -243,19 +253,20 @@ class Leap:
         costs_are_small = self._left_at(LENGTH, 1.0) >= self._factor.start
         return self._at_once and rank <= _LOWEST * self.shard.n and not costs_are_small
 
-    def work(self, rank: float) -> float:
+    def work(self, rank: float, undecided: float | None = None) -> float:
         """Units of work that a leap with a factor of this rank usually takes."""
         entries = self.shard.n * self.state.m
-        step = _PRODUCTS * entries * rank + min(self._system(rank).work)
+        step = _PRODUCTS * entries * rank + min(self._system(rank, undecided).work)
         return self._share * work.LEAP_STEPS * (_STEP_WORK + _ENTRY_WORK * entries + step / work.LEAP)
 
     def _factor_work(self, rank: float, longer: float) -> float:
         """Units of work that take the factor from one rank to a higher one."""
         return _FACTOR * self.shard.n * max(longer**2 - rank**2, 0.0) / 2
 
-    def _system(self, rank: float) -> SystemSize:
-        """The size that Newton's systems usually have."""
-        m, samples = self.state.m, self._undecided * self.shard.n
+    def _system(self, rank: float, undecided: float | None = None) -> SystemSize:
+        """The size that Newton's systems usually have, or with this share of the samples undecided."""
+        share = self._undecided if undecided is None else undecided
+        m, samples = self.state.m, share * self.shard.n
         members = np.full(m, _ENTRIES * samples / m)
         return SystemSize(members, _ENTRIES**2 * samples, samples, rank, self.state.problem.sums_to_zero)
 
