@@ -39,3 +39,9 @@ def test_a_file_has_the_namespace_of_its_room_and_at_most_400_lines(path):
         assert re.search(rf"^namespace multimargin::(inline )?{room}\b", text, flags=re.MULTILINE)
     assert len(text.splitlines()) <= 400
     assert max(map(len, text.splitlines())) <= 120
+
+
+def test_all_parallel_regions_are_one_function():
+    """`in_team` starts the threads in advance, carries exceptions, and tells ThreadSanitizer of barriers."""
+    regions = {path.name: len(re.findall(r"#pragma omp .*\bparallel\b", path.read_text())) for path in FILES}
+    assert {name: count for name, count in regions.items() if count} == {"openmp_team.hpp": 1}

@@ -113,32 +113,15 @@ template <class MakeWorker>
 void parallel_tasks(Index n_tasks, int n_threads, MakeWorker make_worker) {
   if (n_tasks <= 0) return;
   std::atomic<Index> next{0};
-  auto run = [&] {
-    auto worker = make_worker();
-    for (Index task = next++; task < n_tasks; task = next++) worker(task);
-  };
-#ifdef _OPENMP
-  const int team = static_cast<int>(std::min<Index>(n_threads, n_tasks));
-  if (team > 1) {
-    gather_team(team);
-    std::exception_ptr error;
-#pragma omp parallel num_threads(team)
-    {
-      try {
-        run();
-      } catch (...) {
-#pragma omp critical(multimargin_worker_error)
-        if (!error) error = std::current_exception();
-        next = n_tasks;
-      }
+  in_team(static_cast<int>(std::min<Index>(n_threads, n_tasks)), [&](int, int) {
+    try {
+      auto worker = make_worker();
+      for (Index task = next++; task < n_tasks; task = next++) worker(task);
+    } catch (...) {
+      next = n_tasks;  // nothing is left for the others
+      throw;
     }
-    if (error) std::rethrow_exception(error);
-    return;
-  }
-#else
-  (void)n_threads;
-#endif
-  run();
+  });
 }
 
 // The same for `count` items in ranges of `step`: calls work(begin, end) for each range.

@@ -154,27 +154,20 @@ class MachinePasses final : public PassRunner {
 
   // An exception in a thread, or Ctrl-C, ends the pass of all threads at the next meeting.
   void run_together() {
-#ifdef _OPENMP
     for (auto& shard : shards_) shard->forget_steps();
     std::atomic<Index> stop_at{std::numeric_limits<Index>::max()};
-    std::exception_ptr error;
     std::optional<SpinBarrier> barrier;
     std::once_flag made;
-    gather_team(static_cast<int>(blocks_.size()));
-#pragma omp parallel num_threads(static_cast<int>(blocks_.size()))
-    {
-      const Index t = omp_get_thread_num(), team = omp_get_num_threads();  // may be fewer than asked for
-      std::call_once(made, [&] { barrier.emplace(static_cast<int>(team)); });
+    in_team(static_cast<int>(blocks_.size()), [&](Index t, int team) {  // may be fewer than asked for
+      std::call_once(made, [&] { barrier.emplace(team); });
+      std::exception_ptr error;
       Index meeting = 0;
       const auto do_and_meet = [&](auto work) {  // returns whether to go on
         try {
           work();
         } catch (...) {
-#pragma omp critical(multimargin_linear_error)
-          {
-            if (!error) error = std::current_exception();
-            stop_at = std::min<Index>(stop_at, meeting);
-          }
+          error = std::current_exception();
+          stop_at = meeting;  // the same one for all threads that fail
         }
         barrier->wait();
         return stop_at > meeting++;
@@ -191,9 +184,8 @@ class MachinePasses final : public PassRunner {
         });
         if (!solved) break;
       }
-    }
-    if (error) std::rethrow_exception(error);
-#endif
+      if (error) std::rethrow_exception(error);
+    });
   }
 
   bool together_;
