@@ -73,6 +73,70 @@ def test_cut_short_it_is_feasible_and_lower(machine):
     assert duals[-1] < duals[0]
 
 
+def creeping(machine, dtype=np.float64, n=300, by=100.0):
+    """A case that descent with steps over the face takes tens of thousands of updates for."""
+    case = Case(machine, dtype, n=n, gamma=1e-2)
+    case.C *= by
+    return case
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_proximal_steps_end_what_creeps(machine):
+    """Rounded kernel values have none: their descent shows what would be left without."""
+    alone, case = creeping(machine, np.float32), creeping(machine)
+    many, few = alone.descend(whole=True, faces=True)[1], case.descend(whole=True, faces=True)[1]
+    assert few < 0.5 * many
+    assert_certified(case, 1e-4)
+    assert case.check() == pytest.approx(alone.check(), rel=1e-4)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("by", [1e3, 1e5])
+def test_proximal_steps_of_huge_costs_are_exact(machine, by):
+    case = creeping(machine, n=200, by=by)
+    assert case.descend(whole=True, faces=True)[2] <= 1e-4
+    assert_certified(case, 1e-4)
+
+
+def assert_certified(case, eps):
+    """The violation, the gap and feasibility, recomputed from the kernel and alpha."""
+    found = certify(case.K, case.y, case.alpha, case.C, case.machine)
+    assert found.psi.max() <= 1.001 * eps
+    assert 0.0 <= found.gap <= case.G.shape[1] * eps * case.C.sum()
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_proximal_steps_go_on_from_any_cut(machine):
+    """Cut short again and again, the block has a feasible point and its gradient; the last call ends it."""
+    case, duals = creeping(machine), []
+    for _ in range(6):
+        case.descend(whole=True, faces=True, most_work=4_000_000)
+        duals.append(case.check())
+    assert np.diff(duals).max() <= 1e-9 * abs(duals[-1])
+    assert case.descend(whole=True, faces=True)[2] <= 1e-4
+    assert case.check() <= duals[-1]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_time_that_is_over_ends_proximal_steps(machine):
+    case = creeping(machine)
+    assert case.descend(whole=True, faces=True, seconds=0.0)[2] > 1e-4
+    case.check()
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_kernel_with_negative_eigenvalues_ends(machine):
+    """No model of it has a minimum; what was reached is feasible and lower."""
+    case = creeping(machine)
+    rng = np.random.default_rng(2)
+    noise = 0.05 * rng.normal(size=case.K.shape)
+    case.K += noise + noise.T
+    np.fill_diagonal(case.K, 1.0)
+    assert np.linalg.eigvalsh(case.K)[0] < -0.5
+    case.descend(whole=True, faces=True, sweeps=300)
+    assert case.check() < 0.0
+
+
 @pytest.mark.parametrize("machine", MACHINES)
 def test_copies_of_a_sample_have_a_singular_face(machine):
     case, twins = Case(machine, n=60), Case(machine, n=60)

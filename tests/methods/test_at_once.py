@@ -49,6 +49,15 @@ def test_the_optimum_is_that_of_the_outer_loop(machine, kernel, bias, n, engines
     assert model.trace_[-1].support == len(model.support_)
 
 
+@pytest.mark.parametrize("machine", ["crammer-singer", "weston-watkins"])
+def test_what_creeps_is_solved_by_proximal_steps(machine, engines):
+    """Large costs and a wide kernel: updates alone would take more work than there is here."""
+    X, y = clusters(300, m=4)
+    model = KernelSVC(machine, C=2000.0, gamma=1e-2).fit(X, y)
+    assert not engines
+    audit(model, kernel_matrix("rbf", X, gamma=1e-2), y, 2000.0, tol=1e-3)
+
+
 def test_what_one_descent_does_not_solve_goes_on_in_the_outer_loop(engines, monkeypatch):
     X, y = clusters()
     whole = KernelSVC(C=1e3, gamma=1e-2).fit(X, y)

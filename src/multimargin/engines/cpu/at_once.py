@@ -25,7 +25,7 @@ from .layouts import Layout
 from .state import rows_not_zero
 
 _COPIES = 3  # of the kernel matrix that must fit the memory budget, what solvers need included
-_WORK, _WORK_PER_VALUE = 15_000_000, 60  # of all descents, and for every value of the kernel matrix
+_WORK, _WORK_PER_VALUE = 30_000_000, 80  # of all descents, and for every value of the kernel matrix
 
 
 class AtOnce:

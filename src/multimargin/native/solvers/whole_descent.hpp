@@ -10,11 +10,12 @@
 //
 // or moves alone, with curvature 2 K_ii, if that lowers the dual more. s is the class with the largest gradient among
 // those of sample i that may fall, r the one with the smallest among those that may rise. Steps over the face
-// (newton_face.hpp) take turns with these.
+// (newton_face.hpp) take turns with these. If they creep all the same, proximal steps (proximal_newton.hpp) end it.
 #pragma once
 
 #include "base/interrupt.hpp"
 #include "solvers/newton_face.hpp"
+#include "solvers/proximal_newton.hpp"
 #include "solvers/whole_variables.hpp"
 
 namespace multimargin::solvers {
@@ -26,7 +27,9 @@ class WholeDescent {
  public:
   WholeDescent(const Subproblem<T>& block, Machine machine, const DescentOptions& options)
       : machine_(std::move(machine)), variables_(block, machine_), o_(options), interrupt_(options.seconds),
-        row_(block.m) {}
+        row_(block.m) {
+    if constexpr (kIsExact) proximal_.emplace(block);
+  }
 
   // Stores even if an interrupt leaves run() half way: alpha and G always belong together.
   ~WholeDescent() { variables_.store(); }
@@ -35,13 +38,16 @@ class WholeDescent {
   WholeDescent& operator=(const WholeDescent&) = delete;
 
   // Ends if all violations are at most eps, if no step can be resolved, after as many updates as max_sweeps sweeps may
-  // have, or with the round that reaches most_work.
+  // have, or with the round that reaches most_work. Proximal steps that have begun are not cut short.
   DescentResult run() {
     DescentResult result;
     const Index q = variables_.samples();
     while ((result.violation = measure(result)) > o_.eps) {
       result.sweeps = result.updates / q;
-      if (result.sweeps >= o_.max_sweeps || result.work >= o_.most_work || interrupt_.late()) break;
+      const bool over = result.sweeps >= o_.max_sweeps || result.work >= o_.most_work;
+      if ((over && !(proximal_ && proximal_->is_going())) || interrupt_.late()) break;
+      if constexpr (kIsExact)
+        if (o_.faces && take_proximal_step(result)) continue;
       if (o_.faces && newton_.step(variables_, result.work)) continue;
       if (round(std::max(o_.eps, kShare * result.violation), result) == 0) break;
     }
@@ -49,6 +55,8 @@ class WholeDescent {
   }
 
  private:
+  // Rounded kernel values may have negative eigenvalues, and then a proximal step may find no minimum.
+  static constexpr bool kIsExact = std::is_same_v<T, double>;
   static constexpr double kShare = 0.5;  // of the largest violation: who is updated in a round
   static constexpr Index kMost = 32;     // samples in a round
   // In the time of a multiply-add: measuring a variable; a candidate for a partner, and the rest of an update.
@@ -64,6 +72,15 @@ class WholeDescent {
     result.work += work;
     interrupt_.poll(work);
     return variables_.measure();
+  }
+
+  // Whether a proximal step was due, and has moved the block.
+  bool take_proximal_step(DescentResult& result) {
+    if (!proximal_->is_due(variables_, result.work)) return false;
+    variables_.store();
+    if (!proximal_->step(result.violation, o_.eps, interrupt_, result.work)) return false;
+    variables_.load();
+    return true;
   }
 
   // Updates the worst samples; returns how many have moved.
@@ -169,6 +186,7 @@ class WholeDescent {
   DescentOptions o_;
   Interrupt interrupt_;
   NewtonFace<Machine, T> newton_;
+  std::optional<ProximalNewton<Machine>> proximal_;  // if kernel values are exact
   std::vector<double> row_;   // gradient of the sample that moves
   std::vector<Index> worst_;  // samples of a round
 };

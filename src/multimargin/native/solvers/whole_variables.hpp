@@ -29,18 +29,11 @@ class WholeVariables {
         G_(b_.m * stride_), rise_(b_.m * stride_), fall_(Machine::kTwoSided ? b_.m * stride_ : 0), least_(stride_),
         diagonal_(stride_), worst_(stride_), own_(stride_) {
     for (Index i = 0; i < b_.q; ++i) {
-      const double C = b_.C[i];
-      least_[i] = kActive * C;
+      least_[i] = kActive * b_.C[i];
       diagonal_[i] = b_.diag[i];
       own_[i] = static_cast<std::int32_t>(b_.y[i] * stride_ + i);
-      for (Index r = 0; r < b_.m; ++r) {
-        const double alpha = b_.alpha[i * b_.m + r];
-        const bool own = r == b_.y[i];
-        G_[place(i, r)] = b_.G[i * b_.m + r];
-        rise_[place(i, r)] = Machine::rise(alpha, own, C);
-        if constexpr (Machine::kTwoSided) fall_[place(i, r)] = Machine::fall(alpha, own, C);
-      }
     }
+    load();
   }
 
   const Subproblem<T>& block() const { return b_; }
@@ -84,6 +77,18 @@ class WholeVariables {
   }
   void add_two_rows(Index i, double a, Index j, double b, Index r) {
     base::add_two_rows(kernel_row(i), kernel_row(j), a, b, b_.q, G_.data() + r * stride_);
+  }
+
+  // Takes alpha and G of the block.
+  void load() {
+    for (Index i = 0; i < b_.q; ++i)
+      for (Index r = 0; r < b_.m; ++r) {
+        const double alpha = b_.alpha[i * b_.m + r], C = b_.C[i];
+        const bool own = r == b_.y[i];
+        G_[place(i, r)] = b_.G[i * b_.m + r];
+        rise_[place(i, r)] = Machine::rise(alpha, own, C);
+        if constexpr (Machine::kTwoSided) fall_[place(i, r)] = Machine::fall(alpha, own, C);
+      }
   }
 
   // Writes alpha and G back to the block.
