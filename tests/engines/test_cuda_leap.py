@@ -95,6 +95,24 @@ def test_leap_that_fails_leaves_the_device_where_it_was(host, monkeypatch):
     assert device.dual == pytest.approx(dual, rel=1e-12)
 
 
+def test_interrupted_leap_leaves_the_device_at_a_point_with_its_gradient(host):
+    """Ctrl-C while the device moves: it goes back, and G and the dual belong to alpha again."""
+    device = Device("crammer-singer")
+    alpha, place = device.alpha.copy(), device.place
+
+    def broken(other):
+        device.place = place
+        device.alpha = other.copy()  # and no more than that
+        raise KeyboardInterrupt
+
+    device.place = broken
+    with pytest.raises(KeyboardInterrupt):
+        leap_of(device).take(1e-3, AGES, True, lambda: False)
+    np.testing.assert_array_equal(device.alpha, alpha)
+    expected = device.problem.gradient(device.K @ alpha, alpha, device.y, device.C)
+    np.testing.assert_allclose(device.G, expected, atol=1e-12)
+
+
 def test_descents_wait_until_a_leap_may_pay(host):
     device = Device("crammer-singer")
     leap = leap_of(device)

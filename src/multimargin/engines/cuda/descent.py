@@ -122,12 +122,12 @@ class Descent:
         go, at_once = kernel(block, K, offset, eps)
         slower = _SLOWER if self.binary else 1
         done, most = 0, _FIRST_ITERATIONS // slower
-        end = min(max(_MOST_ITERATIONS, _MOST_SWEEPS * block.q) // slower, max(pause, most))
+        end = int(min(max(_MOST_ITERATIONS, _MOST_SWEEPS * block.q) // slower, max(pause, most)))
         while done < end:
-            start = time.perf_counter()
-            iterations, worst = go(most)
+            start, some = time.perf_counter(), min(most, end - done)
+            iterations, worst = go(some)
             done += iterations
-            if iterations < most or worst <= eps or late():
+            if iterations < some or worst <= eps or late():
                 break
             seconds = time.perf_counter() - start
             most = int(min(4 * most, max(1, most * _SLICE_SECONDS / max(seconds, 1e-6))))

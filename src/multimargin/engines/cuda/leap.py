@@ -39,7 +39,7 @@ class DevicePoint:
         """Take over what the device has."""
         self.alpha, self.G, self.y, self.C = self._state.taking_part()
         self.dual, self.bias = self._state.dual, self._state.bias
-        self._there = self.alpha
+        self._there: FloatArray | None = self.alpha
 
     def select(self, k: int, rank: str, stop: str, above: float, among: str, even: bool) -> Selection:
         """The largest violation; the samples are not named."""
@@ -58,6 +58,7 @@ class DevicePoint:
 
     def move(self, alpha: FloatArray) -> None:
         """Move the device to ``alpha``, and take over the exact gradient and dual there."""
+        self._there = None  # an interrupt may leave the device between two points
         self._state.place(self._state.whole(alpha))
         self.read()
 
