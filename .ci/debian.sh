@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 echo "Fetching Debian $suite with Python $minor ..."
 # Every suite since 2016 is made by the same script, which older versions of debootstrap do not know by all its names.
 debootstrap --variant=minbase --include="python$minor,python$minor-venv" "$suite" "$work/root" \
-  http://deb.debian.org/debian sid > "$work/debootstrap.log" || { tail -n 5 "$work/debootstrap.log"; exit 1; }
+  "" sid > "$work/debootstrap.log" || { tail -n 5 "$work/debootstrap.log"; exit 1; }
 
 echo "Fetching wheels ..."
 "${PYTHON:-python3}" -m pip download --quiet --only-binary :all: --python-version "$minor" --implementation cp \
