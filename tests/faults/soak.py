@@ -234,7 +234,8 @@ def main():
             if now - shown > 60:
                 shown = now
                 used, resident = (size / (1 << 20) for size in (seen.used, seen.resident))
-                print(f"{now:6.0f} s: fit {number:,}, {used:.2f} and {resident:.1f} MiB", flush=True)
+                sizes = f"{used:.2f} and {resident:.1f} MiB, {seen.blocks:,.0f} blocks"
+                print(f"{now:6.0f} s: fit {number:,}, {sizes}", flush=True)
         left = [entry for entry in os.listdir(folder) if entry.endswith(".tmp")]
     print(f"{number - args.first:,} fits, {done:,} of them done, in {args.seconds:.0f} s")
     return report(watch, left)
