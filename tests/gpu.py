@@ -2,6 +2,8 @@
 
 import os
 
+import numpy as np
+
 from multimargin.engines.cuda.device import cupy
 
 # JAX takes three quarters of a card's memory when it starts, and other tests share the card.
@@ -15,3 +17,10 @@ def why_no_gpu():
     except (ImportError, RuntimeError) as error:
         return str(error)
     return None
+
+
+class HostArray(np.ndarray):
+    """NumPy's arrays with the one method that they lack of CuPy's."""
+
+    def get(self):
+        return np.asarray(self)

@@ -59,9 +59,17 @@ def test_every_sign_of_a_full_card_is_a_memory_error(error):
         raise error
 
 
-def test_other_errors_of_the_card_stay_what_they_are():
-    with pytest.raises(RuntimeError, match="illegal"), memory_errors():
-        raise RuntimeError("cudaErrorIllegalAddress: an illegal memory access was encountered")
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("cudaErrorIllegalAddress: an illegal memory access was encountered"),
+        MemoryError("Unable to allocate 8.00 GiB for an array with shape (32768, 32768)"),  # the host's
+    ],
+)
+def test_other_errors_stay_what_they_are(error):
+    with pytest.raises(type(error)) as raised, memory_errors():
+        raise error
+    assert raised.value is error
 
 
 def test_import_does_not_import_cupy():

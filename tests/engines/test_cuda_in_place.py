@@ -4,7 +4,7 @@ import importlib
 
 import numpy as np
 import pytest
-from gpu import why_no_gpu
+from gpu import HostArray, why_no_gpu
 from oracle import kernel_matrix
 
 from multimargin import KernelSVC, KernelSVCCV, LinearSVC, regularization_path
@@ -39,13 +39,6 @@ class Elsewhere:
 
     def __dlpack_device__(self):
         return self.device, 0
-
-
-class HostArray(np.ndarray):
-    """NumPy's arrays with the one method that they lack of CuPy's."""
-
-    def get(self):
-        return np.asarray(self)
 
 
 class AsCupy:

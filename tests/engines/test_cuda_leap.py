@@ -1,10 +1,12 @@
 """Leaps of engine="cuda": on the host with a stand-in for the device, on a GPU against the oracle."""
 
 import math
+import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from gpu import why_no_gpu
+from gpu import HostArray, why_no_gpu
 from leap_problems import MACHINES, feasible, small, wide
 from oracle import certify, codes, full_alpha, kernel_matrix
 
@@ -12,17 +14,13 @@ from multimargin import KernelSVC, KernelSVCCV
 from multimargin.engines.cpu.leap import Leap
 from multimargin.engines.cpu.proximal_newton import ProximalModel, Solved
 from multimargin.engines.cuda import leap as module
+from multimargin.engines.cuda.descent import Descent
 from multimargin.engines.cuda.leap import DeviceLeap
 from multimargin.problems.base import DualRows
 
 NO_GPU = why_no_gpu()
 on_gpu = pytest.mark.skipif(NO_GPU is not None, reason=str(NO_GPU))
 AGES = 10**12  # iterations that pay for any leap
-
-
-class Array(np.ndarray):
-    def get(self):
-        return np.asarray(self)
 
 
 class Device:
@@ -56,7 +54,7 @@ class Device:
         return DualRows(self.alpha[ids].copy(), self.G[ids].copy(), self.y[ids], self.C[ids])
 
     def scores(self, ids, coef):
-        return (self.K[:, ids] @ coef).T.view(Array)
+        return (self.K[:, ids] @ coef).T.view(HostArray)
 
 
 @pytest.fixture
@@ -129,6 +127,28 @@ def test_no_leap_unless_asked(host):
     assert leap.iterations_left(AGES) == math.inf
     assert not leap.take(1e-3, AGES, True, lambda: False)
     assert device.placed == placed
+
+
+@pytest.mark.parametrize("wait", [0.0, 0.002])
+def test_how_long_a_slice_takes_does_not_change_where_a_descent_pauses(wait):
+    made = []
+
+    class Slices(Descent):
+        def __init__(self):
+            self.binary = False
+
+        def _samples(self, *_):
+            def go(most):
+                time.sleep(wait)
+                made.append(most)
+                return most, 1.0
+
+            return go, 1
+
+    descent = Slices()
+    descent.run(SimpleNamespace(q=100), None, 0.0, 1e-3, lambda: False, 1000.7)
+    assert sum(made) == descent.iterations == 1000
+    assert descent.crept
 
 
 # -- on a GPU -------------------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ class Descent:
     ) -> int:
         """Descend until no violation is above ``eps``; the steps of single samples, roughly.
 
-        After about ``pause`` iterations, or as many as a block may take, it ends anyway, and has ``crept``.
+        After ``pause`` iterations, or as many as a block may take, it ends anyway, and has ``crept``.
         """
         kernel = self._balanced if self.binary else self._samples
         go, at_once = kernel(block, K, offset, eps)

@@ -13,8 +13,8 @@ SHARE = 0.8  # of the free memory of the device, for cache_size="auto"
 _SOURCES = Path(__file__).parent / "kernels"
 _HALF_RATE = 4  # a device whose float64 is at most so many times slower computes products in float64
 _RATIO = 87  # cudaDevAttrSingleToDoublePrecisionPerfRatio
-# What messages of CUDA's libraries have if the device has no memory left.
-_NO_MEMORY = "out of memory", "MemoryAllocation", "OUT_OF_MEMORY", "ALLOC_FAILED"
+# What messages of CuPy and CUDA's libraries have if the device has no memory left; NumPy's have neither.
+_NO_MEMORY = "out of memory", "alloc_failed"
 
 
 @cache
@@ -59,7 +59,7 @@ def memory_errors() -> Iterator[None]:
     try:
         yield
     except (MemoryError, RuntimeError) as error:  # CuPy's errors of CUDA and its libraries are RuntimeErrors
-        if not isinstance(error, MemoryError) and not any(sign in str(error) for sign in _NO_MEMORY):
+        if not any(sign in str(error).lower() for sign in _NO_MEMORY):
             raise
         raise MemoryError(
             f"The GPU has no memory left ({error}). Give back what other arrays and programs hold there, "
