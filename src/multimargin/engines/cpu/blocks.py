@@ -115,7 +115,9 @@ class Blocks:
     @property
     def _values_fit_fixed_point(self) -> bool:
         """Whether fixed-point numbers are good enough for the kernel values of a block."""
-        return self.dtype == np.float32 and fixed_point_serves(self.state.task, self.state.costs.largest)
+        are_already = self.rows.values.row_dtype == FIXED_POINT
+        serves = fixed_point_serves(self.state.task, self.state.costs.largest)
+        return self.dtype == np.float32 and (are_already or serves)
 
     @property
     def _is_lazy(self) -> bool:

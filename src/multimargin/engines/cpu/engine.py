@@ -34,9 +34,10 @@ from ..budget import Budget
 from ..diagonal import TINY_DIAGONAL, check_range, exact_diagonal
 from ..solved_costs import SolvedCosts
 from .blocks import Blocks
+from .coarse_rows import ROUNDS, coarse_rows_serve
 from .guests import Guests
 from .keeping import keeping_pays
-from .kernel_values import NativeValues, kernel_values
+from .kernel_values import KernelValues, NativeValues, kernel_values
 from .leap import Leap, Means
 from .part_point import PartPoint
 from .row_store import RowStore
@@ -61,6 +62,7 @@ class CpuEngine(Engine):
     """
 
     name: ClassVar[str] = "cpu"
+    owns_rows: ClassVar[bool] = True  # whether no other fit uses the kernel rows
 
     def __init__(self, task: Task, options: EngineOptions) -> None:
         self.task, self.options, self.problem, self.team = task, options, task.problem, task.team
@@ -72,7 +74,7 @@ class CpuEngine(Engine):
         self.profile = Profile()
         self._uniform = self.team.uniform and len(set(self.team.collect(options.n_threads))) == 1
         with self.profile.phase("memory"):
-            self._make_rows(options)
+            self._make_rows(kernel_values(task, options, self.shard, self.guests))
             self._own_diagonal = self.rows.diagonal()
             self._begin(task)
             if self.team.max(float(task.start is not None)):
@@ -82,7 +84,7 @@ class CpuEngine(Engine):
     def _begin(self, task: Task) -> None:
         """Make all that belongs to one fit: everything but the kernel rows."""
         options = self.options
-        self.task = task
+        self.task, self._rounds = task, 0
         self.diagonal = exact_diagonal(task, self._own_diagonal)
         check_range(task, self.diagonal, self.values.dtype)
         if self.guests is not None:
@@ -102,8 +104,8 @@ class CpuEngine(Engine):
         if self._leap is not None and is_small:
             self.solvers.least_descent = min(self.solvers.least_descent, int(self._leap.next))
 
-    def _make_rows(self, options: EngineOptions) -> None:
-        self.values = kernel_values(self.task, options, self.shard, self.guests)
+    def _make_rows(self, values: KernelValues) -> None:
+        self.values, options = values, self.options
         if self.guests is not None:
             self.guests.keep_as(self.values.compact, self.values.restored)
         budget = self._budget(self.values.row_dtype.itemsize)
@@ -234,11 +236,22 @@ class CpuEngine(Engine):
         try:
             eps = self.state.eps(aim, inner.measure, block)
             steps = self.solvers.solve(inner, block, eps, self.deadline)
-            return Improvement(steps, self.steps.take(block))
+            made = Improvement(steps, self.steps.take(block))
         except KeyboardInterrupt:
             self.state.take_over(block.W, block.alpha)
             self.steps.proof.lose()
             raise
+        self._rounds += 1
+        if self._rounds == ROUNDS and keep and self.owns_rows and coarse_rows_serve(self.rows, self.state):
+            self._coarsen()
+        return made
+
+    @timed("memory")
+    def _coarsen(self) -> None:
+        """Go on with fixed-point rows."""
+        known = self.steps.proof.knows()
+        self._change_rows(self.values.coarse())
+        self.steps.proof.go_on(*known)
 
     @timed("leap")
     def leap(self, tol: float) -> bool:
@@ -283,19 +296,17 @@ class CpuEngine(Engine):
             self._doubt_gradient()
             return False
         self.options = replace(self.options, dtype="float64")
+        self._change_rows(kernel_values(self.task, self.options, self.shard, self.guests))
+        return True
+
+    def _change_rows(self, values: KernelValues) -> None:
+        """Compute kernel rows anew, from values of another precision."""
         before = self.rows.computed, self.rows.cache.hits, self.rows.cache.evictions
-        del (
-            self.rows,
-            self.blocks,
-            self.solvers.blocks,
-            self.steps.rows,
-            self.steps.watch,
-            self.steps.proof,
-        )  # two may not fit
-        self._make_rows(self.options)
+        del self.rows, self.blocks, self.solvers.blocks  # two may not fit
+        self.steps.forget()
+        self._make_rows(values)
         self.rows.computed, self.rows.cache.hits, self.rows.cache.evictions = before
         self._make_blocks(self.options)
-        return True
 
     def _proof_is_cheap(self) -> bool:
         """Whether exact scores cost little beside what the block solvers have done."""

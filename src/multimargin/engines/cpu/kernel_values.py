@@ -84,18 +84,24 @@ class KernelValues(ABC):
         self.task, self.shard, self.guests, self.n_threads = task, shard, guests, options.n_threads
         self.n, self.width = shard.n, shard.count  # samples of all, and of this process
         self.dtype = value_dtype(task, options, self.n)
-        self.row_dtype = (
-            FIXED_POINT if self._rows_are_fixed_point(options) else self.dtype
-        )  # if they are kept
+        self.row_dtype = self.dtype  # if they are kept
+        self.may_be_coarse = self._rows_may_be_fixed_point(options)
+        largest_cost = task.team.max(float(task.C.max(initial=0.0)))
+        if self.may_be_coarse and fixed_point_serves(task, largest_cost):
+            self.row_dtype = FIXED_POINT
 
-    def _rows_are_fixed_point(self, options: EngineOptions) -> bool:
+    def _rows_may_be_fixed_point(self, options: EngineOptions) -> bool:
         """Only coordinate descent over a growing set takes its blocks from rows of fixed-point numbers."""
         inner, task = options.inner, self.task
         able = inner is not None and options.lazy_blocks and task.problem.name in inner.fixed_point
         single = options.dtype == "auto" and self.dtype == np.float32
-        if not (able and single and options.tol >= FIXED_POINT_TOL):
-            return False
-        return fixed_point_serves(task, task.team.max(float(task.C.max(initial=0.0))))
+        return able and single and options.tol >= FIXED_POINT_TOL and between_0_and_1(task)
+
+    def coarse(self) -> Self:
+        """The same values, kept as fixed-point numbers."""
+        twin = copy.copy(self)
+        twin.row_dtype = FIXED_POINT
+        return twin
 
     def on_threads(self, n_threads: int) -> Self:
         """The same values, computed on so many threads."""

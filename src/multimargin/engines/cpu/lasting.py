@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Self
+from typing import ClassVar, Self
 
 from ...run.profile import Profile
 from ...system.typing import FloatArray, IntArray
@@ -22,6 +22,8 @@ _ROOM = 2  # times the support vectors: blocks of a twin must hold so many sampl
 
 class LastingEngine(CpuEngine, Lasting):
     """Keeps its kernel rows and its block."""
+
+    owns_rows: ClassVar[bool] = False
 
     @property
     def may_have_twins(self) -> bool:

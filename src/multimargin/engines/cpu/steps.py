@@ -37,6 +37,10 @@ class Steps:
         self.watch = None if rows.keeps_rows else kind(self.state, rows, self.profile)
         self.proof = Proof(self.state, rows, self.watch, self.profile)
 
+    def forget(self) -> None:
+        """Let go of the kernel rows, and of what is known of G by them."""
+        del self.rows, self.watch, self.proof
+
     @timed("gradient")
     def take(self, block: Block, before: tuple[FloatArray, FloatArray] | None = None) -> bool:
         """Take over a block of which this process has all rows of alpha and G; whether anything moved.
