@@ -90,7 +90,7 @@ class Partners {
   static constexpr bool kSmall = std::is_same_v<T, double>;
   static constexpr bool kFixed = std::is_same_v<T, Fixed16>;
   static constexpr double kEnough = kFixed ? 1.0 : 0.6;
-  static constexpr Index kFirst = kSmall ? 0 : kFixed ? 4 : 1;  // updates per sample before the first search
+  static constexpr Index kFirst = kFixed ? 1 : 0;  // updates per sample before the first search
   // In the time of a multiply-add: looking at a candidate, solving one row.
   static constexpr Index kWorkOfCandidate = kFixed ? 20 : 10, kWorkOfUpdate = 800;
 
