@@ -56,6 +56,18 @@ def test_pairs_that_are_not_listed_stay(machine, width):
 
 
 @pytest.mark.parametrize("machine", MACHINES)
+def test_far_fewer_updates_of_listed_pairs_too(machine):
+    """Candidates are listed by two classes then; of them all a sample finds those that have both."""
+    plain, case = Case(machine, np.float32), Case(machine, np.float32)
+    for block in (plain, case):
+        block.descend(sweeps=20)
+    _, many, _ = plain.descend(width=1e-2)
+    _, few, violation = case.descend(partners=True, width=1e-2)
+    assert violation <= 1e-4
+    assert few < 0.4 * many
+
+
+@pytest.mark.parametrize("machine", MACHINES)
 def test_copies_of_a_sample_are_partners_without_curvature(machine):
     case = Case(machine, n=60)
     twins = Case(machine, n=60)

@@ -17,6 +17,7 @@ from ... import _core
 from ...inner import CoordinateDescent, InnerSolver, PairDescent, ProjectedGradient, VariableProjection, work
 from ...inner.block import Block
 from ...run.profile import Profile, timed
+from ...system.memory import WHOLE_SAMPLES
 from ...system.team import SOLO, Team
 from ...system.typing import FloatArray
 from ..base import EngineOptions, is_late
@@ -28,6 +29,7 @@ from .team_blocks import PartBlock, SharedBlock, TeamBlocks
 _TOGETHER, _LEAST_BATCH = 64, 4  # samples that all processes of a shared descent solve at once; each of them
 _SWEEPS_TOGETHER = 20  # of a shared descent: a block that takes more needs other means
 _VISITS = 400_000  # of samples, before coordinate descent asks whether its finisher would be faster
+_DEAR = 2.0  # if samples are many, descent usually ends in the time of a finisher: it waits for so many times that
 
 
 def steps_at_once(ranks: int) -> int:
@@ -168,7 +170,7 @@ class Solvers:
                 return self._sweeps(inner, block, eps, inner.max_sweeps)[0]
             alpha, G = block.alpha.copy(), block.G.copy()
             memory = self.blocks.budget.finisher_bytes
-            cheap, since = _VISITS // len(block.W), self.work - self._work_at_finish
+            cheap, since = _VISITS // len(block.W), self._paid_for_finish
             some, most = max(inner.max_sweeps // 3, cheap), max(inner.max_sweeps, cheap)
             leap = self._leap_in(block)
             if some < most and leap is None and not inner.finish.within(since, memory).fits(block, eps):
@@ -191,6 +193,12 @@ class Solvers:
         if finished:
             self._work_at_finish = self.work
         return updates
+
+    @property
+    def _paid_for_finish(self) -> int:
+        """The work that a finisher may take: all since it was used last, or a part of that."""
+        since = self.work - self._work_at_finish
+        return since if self.state.count <= WHOLE_SAMPLES else int(since / _DEAR)
 
     def _leap_in(self, block: Block) -> BlockLeap | None:
         """The leap within blocks, if the method has leaps and one may pay in this block."""

@@ -59,16 +59,10 @@ class ListedVariables {
 
   Index class_size(Index r) const { return classes_[r].size; }  // samples that have the class listed
 
-  // Class of the sample's variable c; the sample's variable of class r, or -1.
+  bool lists_all() const { return classes_.front().whole; }  // every class of every sample: variable r has class r
+
+  // Class of the sample's variable c.
   Index label(Index i, Index c) const { return variables_[samples_[i].first + c].r; }
-  MULTIMARGIN_INLINE Index find(Index i, Index r) const {
-    const Sample& s = samples_[i];
-    if (s.count == b_.m) return r;
-    const Variable* variable = variables_.data() + s.first;
-    for (Index c = 0; c < s.count; ++c)
-      if (variable[c].r == r) return c;
-    return -1;
-  }
 
   // Gradient and values of the variables of sample i.
   MULTIMARGIN_INLINE void read(Index i, double* G, double* alpha) const {

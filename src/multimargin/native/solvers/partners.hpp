@@ -7,8 +7,9 @@
 //     alpha_ir += t,  alpha_is -= t,  alpha_jr -= t,  alpha_js += t,
 //     slope  G_ir - G_is - G_jr + G_js,   curvature  2 (K_ii + K_jj - 2 K_ij)   instead of   2 K_ii  for i alone.
 //
-// As in SMO with second order information, i is given, and j is the partner with which the dual falls most. Looking
-// for it takes as long as a step or longer. It goes on while the dual falls by enough for that; if not, samples move
+// As in SMO with second order information, i is given, and j is the partner with which the dual falls most. Candidates
+// are found by the pair of classes (s, r): samples with weight in s that have r listed too. Looking for the best one
+// takes as long as a step or longer. It goes on while the dual falls by enough for that; if not, samples move
 // alone for some time, and for twice as long if the next trial fails too. Blocks of large problems, most of which are
 // solved by one or two updates per sample, begin with updates of single samples.
 #pragma once
@@ -29,7 +30,7 @@ class Partners {
   using Variables = ListedVariables<Machine, T, Real>;
 
   // For blocks of q samples and m classes.
-  Partners(Index q, Index m) : of_(m), row_(2 * m), idle_(kFirst * q), wait_(kSmall ? kIdle : q) {}
+  Partners(Index q, Index m) : of_(m * m), row_(2 * m), idle_(kFirst * q), wait_(kSmall ? kIdle : q) {}
 
   // The samples above `threshold` are to be updated from now on.
   void begin_stage(double threshold) {
@@ -70,7 +71,7 @@ class Partners {
     double alone;        // how much the dual falls if i moves alone
   };
   struct Candidate {
-    std::int32_t j, c;  // sample and variable: it may give weight of the variable's class
+    std::int32_t j, c, d;  // sample, and its variables that fall and rise; the class of c has weight
   };
   struct Found {
     Index j, up, down;  // the partner, or -1, and its variables that rise and fall
@@ -89,7 +90,7 @@ class Partners {
   static constexpr bool kSmall = std::is_same_v<T, double>;
   static constexpr bool kFixed = std::is_same_v<T, Fixed16>;
   static constexpr double kEnough = kFixed ? 1.0 : 0.6;
-  static constexpr Index kFirst = kSmall ? 0 : kFixed ? 4 : 1;  // updates per sample before the first search
+  static constexpr Index kFirst = kFixed ? 1 : 0;  // updates per sample before the first search
   // In the time of a multiply-add: looking at a candidate, solving one row.
   static constexpr Index kWorkOfCandidate = kFixed ? 20 : 10, kWorkOfUpdate = 800;
 
@@ -113,11 +114,18 @@ class Partners {
     is_listed_ = true;
   }
 
-  // Makes a sample a candidate for the class of its variable c, if it has weight there.
+  // Makes a sample a candidate for the class of its variable c, if it has weight there, and each other class it has.
+  // If all samples have all classes, one list per class will do.
   void add(const Subproblem<T>& b, const Variables& variables, Index j, Index c) {
     if (!(Machine::rise(variables.value(j, c), c == variables.own(j), b.C[j]) > kActive * b.C[j])) return;
     if (std::exchange(is_member_[variables.gradient_place(j, c)], true)) return;
-    of_[variables.label(j, c)].push_back({static_cast<std::int32_t>(j), static_cast<std::int32_t>(c)});
+    auto push = [&](Index place, Index d) {
+      of_[place].push_back({static_cast<std::int32_t>(j), static_cast<std::int32_t>(c), static_cast<std::int32_t>(d)});
+    };
+    const Index first = variables.label(j, c) * b.m;
+    if (variables.lists_all()) return push(first, -1);
+    for (Index d = 0; d < variables.count(j); ++d)
+      if (d != c) push(first + variables.label(j, d), d);
   }
 
   // The two variables of a sample between which it would move.
@@ -139,8 +147,9 @@ class Partners {
 
   // The candidates take turns if there are many.
   Found find_partner(const Subproblem<T>& b, const Variables& variables, Index i, const Move& move, Index& work) {
-    const Index r = variables.label(i, move.up);
-    const auto& members = of_[variables.label(i, move.down)];
+    const Index r = variables.label(i, move.up), first = variables.label(i, move.down) * b.m;
+    const bool all = variables.lists_all();
+    const auto& members = of_[all ? first : first + r];
     const Index size = std::ssize(members), number = std::min(size, kMost);
     const Real* G = variables.gradient().data();
     const T* row = variables.kernel_row(i, move.up);
@@ -149,9 +158,9 @@ class Partners {
     Index at = number < size ? next_ % size : 0;
     next_ += number;
     for (Index k = 0; k < number; ++k, at = at + 1 < size ? at + 1 : 0) {
-      const auto [j, c] = members[at];
-      const Index d = variables.find(j, r);
-      if (d < 0 || j == i) continue;
+      const auto [j, c, listed] = members[at];
+      if (j == i) continue;
+      const Index d = all ? r : listed;
       const double slope = move.slope + G[variables.gradient_place(j, d)] - G[variables.gradient_place(j, c)];
       const double kij = kStoredUnit<T> * stored_value<double>(row[variables.column(j, d)]);
       const double curvature = 2.0 * std::max(kii + b.diag[j] - 2.0 * kij, least);
@@ -198,7 +207,7 @@ class Partners {
     machine.settle(variables.own(i), b.C[i], count, alpha);
   }
 
-  std::vector<std::vector<Candidate>> of_;  // by class
+  std::vector<std::vector<Candidate>> of_;  // by class that falls and class that rises, or the first of a class: all
   std::vector<char> is_member_;             // of each variable, in the order of the gradient: whether it is listed
   bool is_listed_ = false;                  // whether these are up to date
   double reach_ = kInfinity;
