@@ -9,6 +9,7 @@ from oracle import certify
 from scipy import sparse
 
 from multimargin import _core
+from multimargin.problems import LINEAR_PROBLEMS
 
 CS = "crammer-singer"
 
@@ -313,15 +314,19 @@ def test_bad_updates():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("m", [2, 8, 10, 20, 26, 40, 60, 105, 120, 128, 150])
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
-def test_scores_and_steps_of_every_width(share, m, dtype):
-    """Rows that are listed, picked and used whole; vectors of classes with and without a half one."""
+@pytest.mark.parametrize("d", [37, 1500])
+def test_scores_and_steps_of_every_width(d, share, m, dtype):
+    """Rows that are listed, picked and used whole; vectors of classes with and without a half one.
+
+    The weights of 37 features and few classes stay in the first-level cache, those of 1,500 do not.
+    """
     rng = np.random.default_rng(m)
-    X = rng.normal(size=(30, 37)) * (rng.random((30, 37)) < share)
+    X = rng.normal(size=(30, d)) * (rng.random((30, d)) < share) * np.sqrt(37 / d)
     y = rng.integers(m, size=30).astype(np.int32)
     C = rng.uniform(0.5, 2.0, 30)
     problem = _core.LinearProblem(CS, X, y, C, m, 0.5, 1)
-    weights = np.zeros((38, -(-m // 8) * 8), dtype=dtype)
-    weights[:, :m] = rng.normal(size=(38, m))
+    weights = np.zeros((d + 1, -(-m // 8) * 8), dtype=dtype)
+    weights[:, :m] = rng.normal(size=(d + 1, m))
     G = np.hstack([X, np.full((30, 1), 0.5)]) @ weights[:, :m].astype(np.float64)
     G[np.arange(30), y] -= 1.0
     loss = C * (G.max(axis=1) - G[np.arange(30), y])
@@ -337,6 +342,41 @@ def test_scores_and_steps_of_every_width(share, m, dtype):
     problem.rebuild(rebuilt)
     np.testing.assert_allclose(weights, rebuilt, rtol=eps, atol=eps)
     assert not weights[:, m:].any()
+
+
+@pytest.mark.parametrize("update", ["sort", "pivot", "bisection"])
+@pytest.mark.parametrize("scale", [1e-160, 1e-3, 1.0, 1e5])
+@pytest.mark.parametrize("m", [2, 3, 4, 5, 9])
+def test_a_step_is_a_projection(m, scale, update):
+    """Every sample has a feature of its own, so that steps do not see each other.
+
+    The rows begin with one to m classes of weight, and list two to m classes.
+    """
+    rng, n, relax = np.random.default_rng(m), 400, 1.3
+    x, C = rng.uniform(0.5, 2.0, n) * scale, rng.uniform(0.5, 2.0, n)
+    y = rng.integers(m, size=n).astype(np.int32)
+    z = rng.exponential(size=(n, m)) * (rng.random((n, m)) < rng.random((n, 1)))
+    z[np.arange(n), rng.integers(m, size=n)] += 0.1
+    alpha = C[:, None] * (np.eye(m)[y] - z / z.sum(axis=1, keepdims=True))
+    alpha[np.arange(n), y] -= alpha.sum(axis=1)
+    problem = _core.LinearProblem(CS, np.diag(x), y, C, m, 0.0, 1)
+    problem.set_dual(*csr_parts(alpha))
+    weights = np.zeros((n, -(-m // 8) * 8))
+    weights[:, :m] = rng.normal(size=(n, m)) * max(scale, 1e-3)
+    before, G = weights.copy(), x[:, None] * weights[:, :m] - np.eye(m)[y]
+    descent = _core.PassRunner(problem, weights, update, 0.0, 0, False)
+    descent.begin(True, 0.0, relax, np.inf, True)
+    descent.go_on()
+    indptr, classes, values = problem.dual()
+    found = sparse.csr_array((values, classes, indptr), shape=(n, m)).toarray()
+    step = np.minimum(relax / np.maximum(x**2, 1e-300), 1e300)[:, None]
+    top = G.max(axis=1, keepdims=True)
+    expected = LINEAR_PROBLEMS[CS](m).project(alpha - np.maximum(step * (G - top), -1e150), y, C)
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+    np.testing.assert_allclose(
+        weights[:, :m], before[:, :m] + x[:, None] * (found - alpha), atol=1e-10 * max(scale, 1e-3)
+    )
+    assert (np.abs(found - alpha).max(axis=1) > 1e-3).sum() > n / 4
 
 
 def test_bad_measure_steps():

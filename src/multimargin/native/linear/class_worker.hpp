@@ -26,7 +26,8 @@ template <class W>
 class ClassWorker {
  public:
   ClassWorker(const LabelledRows& task, const LinearWeights<W>& all, Index b)
-      : task_(task), weights_(all.block(b)), first_(b * all.width), reader_(task.rows), base_(all.width),
+      : task_(task), weights_(all.block(b)), first_(b * all.width), reader_(task.rows),
+        near_(all.width <= 64 && all.features * all.width * static_cast<Index>(sizeof(W)) <= kNear), base_(all.width),
         spread_(base_.size()), delta_(base_.size() + 1),  // one more, which takes the classes of other blocks
         listed_(base_.size() + 1) {
     const Index real = std::clamp<Index>(task.m - first_, 0, all.width);
@@ -36,12 +37,8 @@ class ClassWorker {
 
   // Writes s_i - T_i of the block's classes to their places among all in `scores`; returns the largest.
   W score(Index i, W* scores) {
-    const Index y = task_.y[i] - first_;
-    const bool own = 0 <= y && y < weights_.stride;
-    if (own) base_[y] = W{-1};
-    const W top = weights_.scores(reader_.read(i), base_.data(), scores + first_);
-    if (own) base_[y] = static_cast<W>(-task_.other);
-    return top;
+    const W of_label = static_cast<W>(task_.other - 1.0);
+    return weights_.scores(reader_.read(i), base_.data(), task_.y[i] - first_, of_label, scores + first_);
   }
 
   // w_r += delta_r x_i for the block's classes.
@@ -57,19 +54,25 @@ class ClassWorker {
       delta[count] = static_cast<W>(step.delta[c]);
       count += 0 <= r && r < classes;
     }
-    if (count > 0) weights_.add(row, listed, delta, count, spread_);
+    if (count > 0) weights_.add(row, listed, delta, count, near_, spread_);
   }
 
   // Reads the next row and prefetches its weights.
-  void announce(Index i) { weights_.prefetch(reader_.read_ahead(i)); }
+  void announce(Index i) {
+    const LinearRow<W>& row = reader_.read_ahead(i);
+    if (!near_) weights_.prefetch(row);
+  }
   void foresee(Index i) const { reader_.foresee(i); }
 
  private:
+  static constexpr Index kNear = 1 << 15;  // bytes
+
   LabelledRows task_;
   WeightBlock<W> weights_;
   Index first_;
   RowReader<W> reader_;
-  std::vector<W> base_;  // -T_i while sample i is scored; padding is far below all classes
+  bool near_;            // whether the weights stay in the first-level cache
+  std::vector<W> base_;  // -T_ir of r != y_i; padding is far below all classes
   std::vector<W> spread_, delta_;
   std::vector<std::int32_t> listed_;
 };

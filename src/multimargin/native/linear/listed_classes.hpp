@@ -19,7 +19,7 @@ class ListedClasses {
 
  protected:
   ListedClasses(const LabelledRows& task, SparseDual* dual)
-      : task_(task), dual_(dual), G_(task.m), alpha_(2 * G_.size()), classes_(G_.size()),
+      : task_(task), dual_(dual), G_(task.m + 2), alpha_(2 * G_.size()), classes_(G_.size()),
         listed_((G_.size() + 63) / 64) {}
 
   double G(Index r) const { return static_cast<double>(scores_[r]); }
@@ -32,6 +32,11 @@ class ListedClasses {
     alpha_[c] = alpha;
     listed_[r / 64] |= std::uint64_t{1} << (r % 64);
     return score;
+  }
+
+  // Fills the places after the first `count` classes, up to `full`, with the first class, without weight.
+  MULTIMARGIN_INLINE void pad(Index count, Index full) {
+    for (Index c = count; c < full; ++c) classes_[c] = classes_[0], G_[c] = G_[0], alpha_[c] = 0.0;
   }
 
   // Adds, after the first `count` classes, all others whose G is at least `floor`; returns how many are listed then.

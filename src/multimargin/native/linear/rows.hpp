@@ -10,11 +10,16 @@
 
 namespace multimargin::linear {
 
+// The columns of a row that has all of them.
+struct AllColumns {
+  MULTIMARGIN_INLINE Index operator[](Index k) const { return k; }
+};
+
 // x_k at columns_k for k in [0, count), and the constant feature that stands for the intercept, if any.
-template <class W, class I>
+template <class W, class Columns>
 struct RowTerms {
   const W* values;
-  const I* columns;
+  Columns columns;
   Index count;
   W constant;
   Index constant_column;
@@ -35,6 +40,9 @@ class LinearRow {
     own_columns.resize(most);
   }
 
+  void refer(const W* values, AllColumns, Index count) {
+    values_ = values, narrow_ = nullptr, wide_ = nullptr, count_ = count;
+  }
   void refer(const W* values, const std::int32_t* columns, Index count) {
     values_ = values, narrow_ = columns, wide_ = nullptr, count_ = count;
   }
@@ -49,8 +57,12 @@ class LinearRow {
   // use(RowTerms) with the columns in their own type.
   template <class Use>
   MULTIMARGIN_INLINE auto with_terms(Use use) const {
-    if (wide_ == nullptr) return use(RowTerms<W, std::int32_t>{values_, narrow_, count_, constant_, constant_column_});
-    return use(RowTerms<W, std::int64_t>{values_, wide_, count_, constant_, constant_column_});
+    const auto terms = [&]<class Columns>(Columns columns) MULTIMARGIN_INLINE_LAMBDA {
+      return use(RowTerms<W, Columns>{values_, columns, count_, constant_, constant_column_});
+    };
+    if (narrow_ != nullptr) return terms(narrow_);
+    if (wide_ != nullptr) return terms(wide_);
+    return terms(AllColumns{});
   }
 
   std::vector<W> own_values;
@@ -116,8 +128,8 @@ class LinearRows {
   }
 
   // Makes `row` refer to the list, with its values converted if they have to be.
-  template <class T, class I, class W>
-  void refer(LinearRow<W>& row, const T* values, const I* columns, Index count) const {
+  template <class T, class Columns, class W>
+  void refer(LinearRow<W>& row, const T* values, Columns columns, Index count) const {
     if constexpr (std::is_same_v<T, W>) {
       row.refer(values, columns, count);
     } else {
@@ -144,18 +156,15 @@ class DenseLinearRows final : public LinearRows {
     for (Index k = 0; k < n * d; ++k) total += values[k] != T{0};
     full_ = 10 * total >= kFull * n * d;
     if (4 * total <= n * d) list(total);
-    if (full_) {
-      columns_.resize(d);
-      std::iota(columns_.begin(), columns_.end(), 0);
-      floats_ = as_floats(values, n * d);
-    }
+    if (full_) floats_ = as_floats(values, n * d);
   }
   Index longest() const override { return d_; }
 
   void load(Index i, LinearRow<float>& row) const override {
     if (floats_.empty()) return fill(i, row);
-    if (starts_.empty()) return refer(row, floats_.data() + i * d_, columns_.data(), d_);
-    refer(row, floats_.data() + starts_[i], columns_.data() + starts_[i], starts_[i + 1] - starts_[i]);
+    if (starts_.empty()) return refer(row, floats_.data() + i * d_, AllColumns{}, d_);
+    const std::int32_t* columns = columns_.data() + starts_[i];
+    refer(row, floats_.data() + starts_[i], columns, starts_[i + 1] - starts_[i]);
   }
   void load(Index i, LinearRow<double>& row) const override { fill(i, row); }
 
@@ -172,7 +181,7 @@ class DenseLinearRows final : public LinearRows {
   template <class W>
   void fill(Index i, LinearRow<W>& row) const {
     const T* x = values_ + i * d_;
-    if (full_) return refer(row, x, columns_.data(), d_);
+    if (full_) return refer(row, x, AllColumns{}, d_);
     W* values = row.own_values.data();
     std::int32_t* columns = row.own_columns.data();
     Index count = 0;
@@ -202,7 +211,7 @@ class DenseLinearRows final : public LinearRows {
   const T* values_;
   bool full_;                          // all values are used
   std::vector<float> floats_;          // as_floats if full, or the list; may be empty
-  std::vector<std::int32_t> columns_;  // 0..d-1 if full, or those of the list
+  std::vector<std::int32_t> columns_;  // of the list
   std::vector<Index> starts_;          // of the list's rows; empty if nothing is listed
 };
 

@@ -29,7 +29,8 @@ class LinearVisitor : public LookOf<W, Machine> {
   using typename ListedClasses<W>::Entry;
 
   LinearVisitor(const LabelledRows& task, SparseDual* dual, const UpdateRule& update, std::uint64_t seed)
-      : Look(task, dual), machine_(made(task.m, update, seed)), changed_(task.m), entries_(task.m) {}
+      : Look(task, dual), sorts_(update.name == "sort"), machine_(made(task.m, update, seed)),
+        changed_(this->G_.size()), entries_(this->G_.size()) {}
 
   // Prefetch the dual of a sample that will be looked at soon, and of the next one.
   void foresee(Index i) const { dual_->prefetch(i); }
@@ -39,7 +40,25 @@ class LinearVisitor : public LookOf<W, Machine> {
   // They add up safely if each counts its own way `stretch` times: |x_i|^2 is that much larger, and so is what the step
   // adds to the weights.
   bool step(Index i, double relax, double stretch) {
-    return with_count(this->gather(i), [&](auto count) { return step_of(count, i, relax, stretch); });
+    const Index count = this->gather(i);
+    if constexpr (std::is_same_v<Machine, CrammerSinger>)
+      if (sorts_ && count <= kFour && task_.norm[i] > 0.0) {
+        this->pad(count, kFour);
+        const auto solve = [&](const double* G, double kii, double C, const double* alpha, double* next) {
+          Machine::minimise_four(G, kii, C, count, alpha, next);
+        };
+        return step_of(Fixed<kFour>{}, i, relax, stretch, solve);
+      }
+    return with_count(count, [&](auto known) {
+      const auto solve = [&](const double* G, double kii, double C, const double* alpha, double* next) {
+        std::copy_n(alpha, Index{known}, next);
+        if constexpr (std::is_same_v<Machine, CrammerSinger>)
+          machine_.minimise_of(known, G, kii, 0, C, next);
+        else
+          machine_.minimise(G, kii, 0, C, known, next);
+      };
+      return step_of(known, i, relax, stretch, solve);
+    });
   }
 
   // The last step, and the change of the dual objective.
@@ -47,6 +66,7 @@ class LinearVisitor : public LookOf<W, Machine> {
   double last_change() const { return change_; }
 
  private:
+  static constexpr Index kFour = 4;           // most steps are over at most so many classes
   static constexpr double kMostNoise = 1e-6;  // of C: a larger change is a step, however short the row is
 
   static Machine made(Index m, const UpdateRule& update, std::uint64_t seed) {
@@ -55,16 +75,12 @@ class LinearVisitor : public LookOf<W, Machine> {
     else return Machine(m, solve, seed);
   }
 
-  // The step over the gathered classes.
-  template <class Count>
-  bool step_of(Count count, Index i, double relax, double stretch) {
+  // The step over the listed classes; solve writes the new alpha.
+  template <class Count, class Solve>
+  bool step_of(Count count, Index i, double relax, double stretch, Solve solve) {
     const double kii = stretch * task_.norm[i] + Form::ridge(task_.C[i]), scale = Form::scale(task_.C[i], kii);
-    double *G = G_.data(), *alpha = alpha_.data(), *next = alpha + task_.m;
-    for (Index c = 0; c < count; ++c) next[c] = alpha[c];
-    if constexpr (std::is_same_v<Machine, CrammerSinger>)
-      machine_.minimise_of(count, G, kii / relax, 0, scale, next);
-    else
-      machine_.minimise(G, kii / relax, 0, scale, count, next);
+    double *G = G_.data(), *alpha = alpha_.data(), *next = alpha + G_.size();
+    solve(G, kii / relax, scale, alpha, next);
     const double noise = std::min(resolution(G, kii, scale, count), kMostNoise * scale);
     double change = 0.0;
     Index changed = 0, kept = 0;
@@ -92,6 +108,7 @@ class LinearVisitor : public LookOf<W, Machine> {
   using ListedClasses<W>::G_;
   using ListedClasses<W>::alpha_;
   using ListedClasses<W>::classes_;
+  bool sorts_;  // whether the update is the one by sorting
   Machine machine_;
   double change_ = 0.0;
   LinearStep step_{};

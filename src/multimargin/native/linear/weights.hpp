@@ -21,6 +21,23 @@ struct Lanes {
   };
 
   static MULTIMARGIN_INLINE Type larger(const Type& a, const Type& b) { return a > b ? a : b; }
+
+  // Adds to one lane, if `lane` is one.
+  static MULTIMARGIN_INLINE void add_at(Type& lanes, Index lane, W value) {
+    using Number = std::conditional_t<sizeof(W) == 4, std::int32_t, std::int64_t>;
+    const auto places = numbers<Number>();
+    const Type more = lanes + value;
+    lanes = places == static_cast<Number>(lane) ? more : lanes;
+  }
+
+  // 0, 1, 2, ...
+  template <class Number>
+  static MULTIMARGIN_INLINE auto numbers() {
+    typedef Number Numbers __attribute__((vector_size(Width * sizeof(Number))));
+    Numbers places;
+    for (Index c = 0; c < Width; ++c) places[c] = static_cast<Number>(c);
+    return places;
+  }
 #else
   struct Type {
     W values[Width];
@@ -37,6 +54,10 @@ struct Lanes {
   struct Stored {
     Type value;
   };
+
+  static void add_at(Type& lanes, Index lane, W value) {
+    if (0 <= lane && lane < Width) lanes.values[lane] += value;
+  }
 
   static Type larger(const Type& a, const Type& b) {
     Type both;
@@ -83,6 +104,12 @@ struct ClassLanes {
     if constexpr (Tail > 0) with_vector<8>(half[0], at + 16 * Blocks, combine);
   }
 
+  // Adds to one class, if it is one of these.
+  MULTIMARGIN_INLINE void add_at(Index r, W value) {
+    for (Index b = 0; b < kVectors; ++b) Lanes<W, kWidth>::add_at(wide[b], r - b * kWidth, value);
+    if constexpr (Tail > 0) Lanes<W, 8>::add_at(half[0], r - 16 * Blocks, value);
+  }
+
   MULTIMARGIN_INLINE W largest() const {
     W best = std::numeric_limits<W>::lowest();
     if constexpr (Blocks > 0) {
@@ -109,12 +136,13 @@ struct ClassLanes {
   }
 };
 
-// scores[c] = base[c] + sum_k x_k weights[column_k, c] for some classes; returns the largest. The sums stay in
-// registers. If they are few, the row is split among several partial sums, because a single sum would wait for each
-// addition.
-template <Index Blocks, Index Tail, class W, class I>
-MULTIMARGIN_INLINE W score_classes(const W* weights, Index stride, const RowTerms<W, I>& row, const W* base,
-                                   W* scores) {
+// scores[c] = base[c] + sum_k x_k weights[column_k, c] for some classes, and of_label more for the label, whose place
+// may be outside of these; returns the largest. (If the label's base were written to memory, the vector read next would
+// wait for it.) The sums stay in registers. If they are few, the row is split among several partial sums, because a
+// single sum would wait for each addition.
+template <Index Blocks, Index Tail, class W, class Columns>
+MULTIMARGIN_INLINE W score_classes(const W* weights, Index stride, const RowTerms<W, Columns>& row, const W* base,
+                                   Index label, W of_label, W* scores) {
   constexpr Index kSums = Blocks + Tail > 3 ? 1 : Blocks + Tail > 1 ? 2 : 4;
   ClassLanes<Blocks, Tail, W> sums[kSums];
   const auto add = [&](Index s, W x, Index column) MULTIMARGIN_INLINE_LAMBDA {
@@ -128,13 +156,14 @@ MULTIMARGIN_INLINE W score_classes(const W* weights, Index stride, const RowTerm
   if (row.constant != W{0}) add(0, row.constant, row.constant_column);
   for (Index s = 1; s < kSums; ++s) sums[0] += sums[s];
   sums[0].with(base, [](auto& sum, const auto& at) MULTIMARGIN_INLINE_LAMBDA { sum += at; });
+  sums[0].add_at(label, of_label);
   sums[0].with(scores, [](const auto& sum, auto& out) MULTIMARGIN_INLINE_LAMBDA { out = sum; });
   return sums[0].largest();
 }
 
 // weights[column_k, c] += x_k delta[c] for some classes; the steps stay in registers.
-template <Index Blocks, Index Tail, class W, class I>
-MULTIMARGIN_INLINE void add_classes(W* weights, Index stride, const RowTerms<W, I>& row, const W* delta) {
+template <Index Blocks, Index Tail, class W, class Columns>
+MULTIMARGIN_INLINE void add_classes(W* weights, Index stride, const RowTerms<W, Columns>& row, const W* delta) {
   ClassLanes<Blocks, Tail, W> steps;
   steps.with(delta, [](auto& step, const auto& at) MULTIMARGIN_INLINE_LAMBDA { step = at; });
   row.each([&](W x, Index column) MULTIMARGIN_INLINE_LAMBDA {
@@ -157,27 +186,44 @@ MULTIMARGIN_INLINE void with_lanes(Index classes, Use use) {
 }
 
 // The scores of all `stride` classes (a multiple of 8), each added to its base; returns the largest.
-template <class W, class I>
-MULTIMARGIN_CLONES W score_row(const W* weights, Index stride, const RowTerms<W, I>& row, const W* base, W* scores) {
+template <class W, class Columns>
+MULTIMARGIN_CLONES W score_row(const W* weights, Index stride, const RowTerms<W, Columns>& row, const W* base,
+                               Index label, W of_label, W* scores) {
   W top = std::numeric_limits<W>::lowest();
   const auto take = [&](W largest) MULTIMARGIN_INLINE_LAMBDA { top = largest > top ? largest : top; };
   Index c = 0;
-  for (; c + 128 <= stride; c += 128) take(score_classes<8, 0>(weights + c, stride, row, base + c, scores + c));
+  const auto go_on = [&]<Index Blocks, Index Tail>() MULTIMARGIN_INLINE_LAMBDA {
+    take(score_classes<Blocks, Tail>(weights + c, stride, row, base + c, label - c, of_label, scores + c));
+  };
+  for (; c + 128 <= stride; c += 128) go_on.template operator()<8, 0>();
   if (c == stride) return top;
-  with_lanes<7>(stride - c, [&]<Index Blocks, Index Tail>() MULTIMARGIN_INLINE_LAMBDA {
-    take(score_classes<Blocks, Tail>(weights + c, stride, row, base + c, scores + c));
-  });
+  with_lanes<7>(stride - c, go_on);
   return top;
 }
 
 // The step of all `stride` classes (a multiple of 8).
-template <class W, class I>
-MULTIMARGIN_CLONES void add_row(W* weights, Index stride, const RowTerms<W, I>& row, const W* delta) {
+template <class W, class Columns>
+MULTIMARGIN_CLONES void add_row(W* weights, Index stride, const RowTerms<W, Columns>& row, const W* delta) {
   Index c = 0;
   for (; c + 64 <= stride; c += 64) add_classes<4, 0>(weights + c, stride, row, delta + c);
   if (c == stride) return;
   with_lanes<3>(stride - c, [&]<Index Blocks, Index Tail>() MULTIMARGIN_INLINE_LAMBDA {
     add_classes<Blocks, Tail>(weights + c, stride, row, delta + c);
+  });
+}
+
+// The same for at most 64 classes, with the steps of those that are listed; the others' are zero. Vectors are written
+// whole, because vectors that are read next would wait for single weights.
+template <class W, class Columns>
+MULTIMARGIN_CLONES void add_spread(W* weights, Index stride, const RowTerms<W, Columns>& row,
+                                   const std::int32_t* classes, const W* delta, Index listed) {
+  with_lanes<4>(stride, [&]<Index Blocks, Index Tail>() MULTIMARGIN_INLINE_LAMBDA {
+    ClassLanes<Blocks, Tail, W> steps;
+    for (Index c = 0; c < listed; ++c) steps.add_at(classes[c], delta[c]);
+    row.each([&](W x, Index column) MULTIMARGIN_INLINE_LAMBDA {
+      steps.with(weights + column * stride,
+                 [x](const auto& step, auto& at) MULTIMARGIN_INLINE_LAMBDA { at += step * x; });
+    });
   });
 }
 
@@ -240,13 +286,17 @@ struct WeightBlock {
   Index stride;
 
   // base + the row's scores; returns the largest.
-  W scores(const LinearRow<W>& row, const W* base, W* out) const {
-    return row.with_terms([&](const auto& terms) { return score_row(values, stride, terms, base, out); });
+  W scores(const LinearRow<W>& row, const W* base, Index label, W of_label, W* out) const {
+    return row.with_terms(
+        [&](const auto& terms) { return score_row(values, stride, terms, base, label, of_label, out); });
   }
 
-  // w_r += delta_r x for the listed classes; `spread` is scratch for all classes.
-  void add(const LinearRow<W>& row, const std::int32_t* listed, const W* delta, Index count,
+  // w_r += delta_r x for the listed classes; `spread` is scratch for all classes. `near` says that the weights are in
+  // the first-level cache, and of at most 64 classes.
+  void add(const LinearRow<W>& row, const std::int32_t* listed, const W* delta, Index count, bool near,
            std::vector<W>& spread) const {
+    if (near)
+      return row.with_terms([&](const auto& terms) { add_spread(values, stride, terms, listed, delta, count); });
     if (8 * count < stride) return add_listed(values, stride, row, listed, delta, count);
     std::fill(spread.begin(), spread.end(), W{0});  // many classes: whole rows of weights, in vectors
     for (Index c = 0; c < count; ++c) spread[listed[c]] = delta[c];

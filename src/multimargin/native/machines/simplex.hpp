@@ -251,6 +251,34 @@ void update_frank_wolfe(const SimplexProblem<Count>& p, double* z) {
   close_sum(p, [z](Index r) { return z[r]; }, z);
 }
 
+// The minimiser for four classes, without a branch: theta = max_k pi(k), because no set S of classes has a larger
+// (sum_S D - C) / |S| than those with weight.
+MULTIMARGIN_INLINE void solve_four(const double* D, double C, double* z) {
+  double mu[4] = {D[0], D[1], D[2], D[3]};
+  const auto order = [&](Index a, Index b) MULTIMARGIN_INLINE_LAMBDA {
+    const double x = mu[a], y = mu[b];
+    mu[a] = x > y ? x : y;
+    mu[b] = x > y ? y : x;
+  };
+  order(0, 1), order(2, 3), order(0, 2), order(1, 3), order(1, 2);
+  const double one = mu[0] - C, two = one + mu[1], three = two + mu[2], four = three + mu[3];
+  const double theta = std::max(std::max(one, two * 0.5), std::max(three * (1.0 / 3.0), four * 0.25));
+  const double noise = kSmallest * C;
+  double sum = 0.0;
+  for (Index r = 0; r < 4; ++r) {
+    const double raw = D[r] - theta;
+    z[r] = raw > noise ? raw : 0.0;
+    sum += z[r];
+  }
+  const double rest = C - sum;  // rounding, for the first of the largest
+  bool open = true;
+  for (Index r = 0; r < 4; ++r) {
+    const bool takes = open & (D[r] == mu[0]);
+    z[r] += takes ? rest : 0.0;
+    open &= !takes;
+  }
+}
+
 }  // namespace simplex
 
 enum class SimplexUpdate { sort, pivot, bisection, fixed_point, smo, frank_wolfe };
