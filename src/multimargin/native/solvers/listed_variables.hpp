@@ -49,9 +49,10 @@ class ListedVariables {
   }
   Index column(Index j, Index d) const {
     const Variable& variable = variables_[samples_[j].first + d];
-    const Class& own = classes_[variable.r];
-    return own.block ? variable.at - own.first : j;
+    return column(j, variable.r, variable.at);
   }
+  // The same for a variable of class r whose gradient is at `at`.
+  Index column(Index j, Index r, Index at) const { return classes_[r].block ? at - classes_[r].first : j; }
 
   // Value of the sample's variable c, and where its gradient is.
   double value(Index i, Index c) const { return variables_[samples_[i].first + c].alpha; }

@@ -71,7 +71,8 @@ class Partners {
     double alone;        // how much the dual falls if i moves alone
   };
   struct Candidate {
-    std::int32_t j, c, d;  // sample, and its variables that fall and rise; the class of c has weight
+    std::int32_t j, c, d;     // sample, and its variables that fall and rise; the class of c has weight
+    std::int32_t at_c, at_d;  // where their gradients are
   };
   struct Found {
     Index j, up, down;  // the partner, or -1, and its variables that rise and fall
@@ -90,7 +91,7 @@ class Partners {
   static constexpr bool kSmall = std::is_same_v<T, double>;
   static constexpr bool kFixed = std::is_same_v<T, Fixed16>;
   static constexpr double kEnough = kFixed ? 1.0 : 0.6;
-  static constexpr Index kFirst = kFixed ? 1 : 0;  // updates per sample before the first search
+  static constexpr Index kFirst = kFixed ? 4 : 0;  // updates per sample before the first search
   // In the time of a multiply-add: looking at a candidate, solving one row.
   static constexpr Index kWorkOfCandidate = kFixed ? 20 : 10, kWorkOfUpdate = 800;
 
@@ -119,13 +120,12 @@ class Partners {
   void add(const Subproblem<T>& b, const Variables& variables, Index j, Index c) {
     if (!(Machine::rise(variables.value(j, c), c == variables.own(j), b.C[j]) > kActive * b.C[j])) return;
     if (std::exchange(is_member_[variables.gradient_place(j, c)], true)) return;
-    auto push = [&](Index place, Index d) {
-      of_[place].push_back({static_cast<std::int32_t>(j), static_cast<std::int32_t>(c), static_cast<std::int32_t>(d)});
-    };
+    const std::int32_t sample = static_cast<std::int32_t>(j), falls = static_cast<std::int32_t>(c);
+    const std::int32_t at = variables.gradient_place(j, c);
     const Index first = variables.label(j, c) * b.m;
-    if (variables.lists_all()) return push(first, -1);
-    for (Index d = 0; d < variables.count(j); ++d)
-      if (d != c) push(first + variables.label(j, d), d);
+    if (variables.lists_all()) return of_[first].push_back({sample, falls, -1, at, -1});
+    for (std::int32_t d = 0; d < variables.count(j); ++d)
+      if (d != c) of_[first + variables.label(j, d)].push_back({sample, falls, d, at, variables.gradient_place(j, d)});
   }
 
   // The two variables of a sample between which it would move.
@@ -158,16 +158,17 @@ class Partners {
     Index at = number < size ? next_ % size : 0;
     next_ += number;
     for (Index k = 0; k < number; ++k, at = at + 1 < size ? at + 1 : 0) {
-      const auto [j, c, listed] = members[at];
+      auto [j, c, d, at_c, at_d] = members[at];
       if (j == i) continue;
-      const Index d = all ? r : listed;
-      const double slope = move.slope + G[variables.gradient_place(j, d)] - G[variables.gradient_place(j, c)];
-      const double kij = kStoredUnit<T> * stored_value<double>(row[variables.column(j, d)]);
+      if (all) d = static_cast<std::int32_t>(r), at_d = variables.gradient_place(j, r);
+      const double slope = move.slope + G[at_d] - G[at_c];
+      if (!(slope * move.room > best.gain)) continue;  // even without curvature the dual would fall by no more
+      const double kij = kStoredUnit<T> * stored_value<double>(row[variables.column(j, r, at_d)]);
       const double curvature = 2.0 * std::max(kii + b.diag[j] - 2.0 * kij, least);
       double room = std::min(move.room, Machine::rise(variables.value(j, c), c == variables.own(j), b.C[j]));
       if constexpr (Machine::kTwoSided)
         room = std::min(room, Machine::fall(variables.value(j, d), d == variables.own(j), b.C[j]));
-      const double length = std::min(std::max(slope, 0.0) / curvature, room), falls = gain(slope, curvature, length);
+      const double length = std::min(slope / curvature, room), falls = gain(slope, curvature, length);
       if (falls > best.gain) best = {j, c, d, length, falls, number};
     }
     work += kWorkOfCandidate * number;
