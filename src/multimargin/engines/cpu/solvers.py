@@ -29,7 +29,7 @@ from .team_blocks import PartBlock, SharedBlock, TeamBlocks
 _TOGETHER, _LEAST_BATCH = 64, 4  # samples that all processes of a shared descent solve at once; each of them
 _SWEEPS_TOGETHER = 20  # of a shared descent: a block that takes more needs other means
 _VISITS = 400_000  # of samples, before coordinate descent asks whether its finisher would be faster
-_DEAR = 2.0  # times its own work: so long a finisher waits if samples are many, because descent may end by then
+_DEAR = 2.0  # times its own work: so long a finisher waits if samples are many; descent may end by then
 
 
 def steps_at_once(ranks: int) -> int:
