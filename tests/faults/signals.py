@@ -95,8 +95,8 @@ def alarm(seconds, handler):
 
 def interrupted(work, after):
     """Whether the work was interrupted after so many seconds."""
-    alarm(after, signal.default_int_handler)
     try:
+        alarm(after, signal.default_int_handler)  # on a busy machine the signal may come before the next line
         work()
         signal.setitimer(signal.ITIMER_REAL, 0)
     except KeyboardInterrupt:

@@ -62,7 +62,7 @@ def test_a_full_disk_leaves_the_old_files():
 def test_kills_tear_and_lose_nothing(writers, kills):
     found = counts("kills", *writers, "--kills", kills, pattern=r"(\d+) kills, +(\d+) of them")
     assert sum(count for count, _ in found) == kills
-    assert sum(hit for _, hit in found) > 0  # some were killed while they wrote
+    assert sum(hit for _, hit in found) > 0 or kills < 60  # some were writing; of a few kills perhaps none
 
 
 @LINUX
