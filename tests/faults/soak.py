@@ -9,7 +9,8 @@ after garbage collection is the memory that is in use (allocated by malloc and n
 Python has for its objects, the resident memory, open files, threads and temporary files. The first fifth of
 the time is for caches to fill. After that, MOST is what the middle of the last fifth may be above the middle
 of the second one: resident memory also grows because blocks of ever new sizes leave gaps between them. Malloc
-does not see Python's small objects, and Python does not see what NumPy's arrays and native code hold.
+does not see Python's small objects, and Python does not see what NumPy's arrays and native code hold. Nothing
+may be installed in this environment meanwhile: Python would keep another list of its packages.
 """
 
 import argparse
@@ -166,6 +167,11 @@ def fill_string_table():
         sys.intern(f"soak {number}")
 
 
+def imported_from():
+    """When the folders were changed from which Python imports."""
+    return {path: os.stat(path).st_mtime_ns for path in sys.path if os.path.isdir(path)}
+
+
 class Look(NamedTuple):
     """What a process holds at a moment."""
 
@@ -219,7 +225,7 @@ def main():
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     watch, number, done, shown, seen = Watch(args.seconds), args.first, 0, 0.0, None
-    start = time.monotonic()
+    start, folders = time.monotonic(), imported_from()
     with tempfile.TemporaryDirectory() as name, np.errstate(all="ignore"):
         folder = Path(name)
         while (now := time.monotonic() - start) < args.seconds:
@@ -238,6 +244,8 @@ def main():
                 print(f"{now:6.0f} s: fit {number:,}, {sizes}", flush=True)
         left = [entry for entry in os.listdir(folder) if entry.endswith(".tmp")]
     print(f"{number - args.first:,} fits, {done:,} of them done, in {args.seconds:.0f} s")
+    if imported_from() != folders:
+        print("something was installed meanwhile, so that Python has more blocks: run it again")
     return report(watch, left)
 
 
